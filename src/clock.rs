@@ -1,0 +1,177 @@
+//! The only reader of wall time.
+//!
+//! Everything that decides by time takes a [`Now`] that was read once, at the start of a Check,
+//! so that a decision can be replayed exactly and a test can move time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const NANOS_PER_SEC: i64 = 1_000_000_000;
+
+/// One reading of wall and monotonic time.
+#[derive(Debug, Clone, Copy)]
+pub struct Now {
+    /// Nanoseconds since the Unix epoch.
+    pub unix_nanos: i64,
+    /// Monotonic time of the same reading.
+    pub mono: Instant,
+}
+
+impl Now {
+    /// Whole seconds since the Unix epoch, rounded down.
+    #[must_use]
+    pub fn unix_secs(&self) -> i64 {
+        self.unix_nanos.div_euclid(NANOS_PER_SEC)
+    }
+
+    /// RFC 3339 in UTC with milliseconds, such as `2026-11-30T12:00:00.250Z`.
+    #[must_use]
+    pub fn rfc3339(&self) -> String {
+        chrono::DateTime::from_timestamp_nanos(self.unix_nanos)
+            .to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+    }
+
+    /// The reading `by` later; saturates instead of overflowing.
+    #[must_use]
+    pub fn plus(&self, by: Duration) -> Self {
+        let nanos = i64::try_from(by.as_nanos()).unwrap_or(i64::MAX);
+        Self {
+            unix_nanos: self.unix_nanos.saturating_add(nanos),
+            mono: self.mono.checked_add(by).unwrap_or(self.mono),
+        }
+    }
+}
+
+/// When something stops being valid: by wall or by monotonic time, whichever is first, so that
+/// a clock that is set back prolongs nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Expiry {
+    unix_nanos: i64,
+    mono: Option<Instant>,
+}
+
+impl Expiry {
+    /// `lifetime` from `now` on; a lifetime too long to represent never ends by monotonic time.
+    #[must_use]
+    pub fn after(now: &Now, lifetime: Duration) -> Self {
+        let nanos = i64::try_from(lifetime.as_nanos()).unwrap_or(i64::MAX);
+        Self {
+            unix_nanos: now.unix_nanos.saturating_add(nanos),
+            mono: now.mono.checked_add(lifetime),
+        }
+    }
+
+    /// At `unix_secs` of wall time; monotonic time ends it as many seconds from `now`.
+    #[must_use]
+    pub fn at_unix_secs(now: &Now, unix_secs: i64) -> Self {
+        let unix_nanos = unix_secs.saturating_mul(NANOS_PER_SEC);
+        let left = u64::try_from(unix_nanos.saturating_sub(now.unix_nanos)).unwrap_or(0);
+        Self { unix_nanos, mono: now.mono.checked_add(Duration::from_nanos(left)) }
+    }
+
+    /// The earlier of the two, on each clock.
+    #[must_use]
+    pub fn min(self, other: Self) -> Self {
+        let mono = match (self.mono, other.mono) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (one, None) | (None, one) => one,
+        };
+        Self { unix_nanos: self.unix_nanos.min(other.unix_nanos), mono }
+    }
+
+    /// Whether `now` lies at or past the end.
+    #[must_use]
+    pub fn is_past(&self, now: &Now) -> bool {
+        now.unix_nanos >= self.unix_nanos || self.mono.is_some_and(|end| now.mono >= end)
+    }
+
+    /// Wall time of the end, nanoseconds since the Unix epoch.
+    #[must_use]
+    pub fn unix_nanos(&self) -> i64 {
+        self.unix_nanos
+    }
+
+    /// What is left of it at `now`; zero once it is past.
+    #[must_use]
+    pub fn left(&self, now: &Now) -> Duration {
+        let wall = u64::try_from(self.unix_nanos.saturating_sub(now.unix_nanos)).unwrap_or(0);
+        let wall = Duration::from_nanos(wall);
+        match self.mono {
+            Some(end) => wall.min(end.saturating_duration_since(now.mono)),
+            None => wall,
+        }
+    }
+}
+
+/// Reads the time: the system's, or one that a test moves by hand.
+#[derive(Debug, Clone, Default)]
+pub struct Clock(Option<Arc<Manual>>);
+
+#[derive(Debug)]
+struct Manual {
+    start: Now,
+    offset: AtomicI64,
+}
+
+impl Clock {
+    /// The system's clock.
+    #[must_use]
+    pub fn system() -> Self {
+        Self(None)
+    }
+
+    /// A clock that stands at `unix_secs` until it is moved with [`Clock::advance`].
+    #[must_use]
+    pub fn manual(unix_secs: i64) -> Self {
+        let start =
+            Now { unix_nanos: unix_secs.saturating_mul(NANOS_PER_SEC), mono: Instant::now() };
+        Self(Some(Arc::new(Manual { start, offset: AtomicI64::new(0) })))
+    }
+
+    /// Moves a manual clock forward; the system's clock is left alone.
+    pub fn advance(&self, by: Duration) {
+        if let Some(manual) = &self.0 {
+            let nanos = i64::try_from(by.as_nanos()).unwrap_or(i64::MAX);
+            manual.offset.fetch_add(nanos, Ordering::SeqCst);
+        }
+    }
+
+    /// One reading.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        if let Some(manual) = &self.0 {
+            let offset = u64::try_from(manual.offset.load(Ordering::SeqCst)).unwrap_or(0);
+            return manual.start.plus(Duration::from_nanos(offset));
+        }
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Now { unix_nanos: i64::try_from(unix.as_nanos()).unwrap_or(i64::MAX), mono: Instant::now() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t10_a_huge_lifetime_neither_panics_nor_ends_at_once() {
+        let now = Clock::manual(1_000).now();
+        let expiry = Expiry::after(&now, Duration::from_secs(u64::MAX));
+        assert!(!expiry.is_past(&now));
+        let expiry = Expiry::at_unix_secs(&now, i64::MAX);
+        assert!(!expiry.is_past(&now));
+        assert!(Expiry::at_unix_secs(&now, i64::MIN).is_past(&now));
+    }
+
+    #[test]
+    fn s6_6_an_expiry_ends_by_whichever_clock_is_first() {
+        let clock = Clock::manual(1_000);
+        let start = clock.now();
+        let expiry = Expiry::after(&start, Duration::from_secs(10));
+        let set_back = Now { unix_nanos: 0, mono: start.plus(Duration::from_secs(11)).mono };
+        assert!(expiry.is_past(&set_back));
+        let set_forward = Now { unix_nanos: start.unix_nanos + 10 * NANOS_PER_SEC, ..start };
+        assert!(expiry.is_past(&set_forward));
+        assert!(!expiry.is_past(&start.plus(Duration::from_secs(9))));
+    }
+}

@@ -1,0 +1,28 @@
+//! Plain values that the stages hand to one another. Nothing here does I/O or reads a clock.
+
+mod decision;
+mod digest;
+mod identity;
+mod input;
+mod outcome;
+mod problem;
+mod reason;
+mod request;
+mod secret;
+mod units;
+
+pub use decision::{Decision, DecisionId, HeaderValue, Stamp, Verdict};
+pub use digest::{Digest, Fragment, Hasher};
+pub use identity::{Demand, Identity, Method, UserContext, VerifiedToken};
+pub use input::{Door, Input};
+pub use outcome::{
+    Allow, BodyForm, CacheState, Challenge, Deny, Outcome, Record, StageTime, Unavailable,
+};
+pub use problem::Problem;
+pub use reason::{Class, Code, Reason, Refusal};
+pub use request::{Body, Header, Headers, Peer, Request};
+pub use secret::Secret;
+pub use units::{HumanDuration, HumanSize};
+
+/// A boxed future, for the async side of a stage's port.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

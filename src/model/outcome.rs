@@ -1,0 +1,174 @@
+//! How a Check ends, and what is told of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::{DecisionId, Reason};
+
+/// How a Check ends. Doors turn it into their wire format totally; there is no fourth way.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Envoy forwards the request.
+    Allow(Allow),
+    /// Envoy answers the client with this.
+    Deny(Deny),
+    /// It could not be decided; an error in Envoy's eyes.
+    Unavailable(Unavailable),
+}
+
+/// An allow with everything Envoy is to change about the request and the response.
+#[derive(Debug)]
+pub struct Allow {
+    /// Why.
+    pub reason: Reason,
+    /// The decision, where a policy made one: its headers are set, its response headers appended.
+    pub decision: Option<Arc<super::Decision>>,
+    /// Request headers to remove; never one that is set.
+    pub remove: Vec<Box<str>>,
+    /// Query parameters to remove before the backend sees the target.
+    pub remove_query: Vec<Box<str>>,
+}
+
+/// A denial.
+#[derive(Debug)]
+pub struct Deny {
+    /// Why.
+    pub reason: Reason,
+    /// 400–599.
+    pub status: u16,
+    /// `WWW-Authenticate`, where the route reads credentials and the answer is 401 or 403.
+    pub challenge: Option<Challenge>,
+    /// The form of the body.
+    pub body: BodyForm,
+    /// One sentence that holds no request text.
+    pub description: Box<str>,
+    /// The decision, where a policy made it; its response headers are sent.
+    pub decision: Option<Arc<super::Decision>>,
+}
+
+/// It could not be decided: 503 with `Retry-After` where Envoy can.
+#[derive(Debug)]
+pub struct Unavailable {
+    /// Why.
+    pub reason: Reason,
+    /// The form of the body.
+    pub body: BodyForm,
+    /// Seconds for `Retry-After`.
+    pub retry_after: u32,
+}
+
+/// `WWW-Authenticate: Bearer …` (RFC 6750, section 3).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Challenge {
+    /// The protection space.
+    pub realm: Arc<str>,
+    /// `invalid_token`, `invalid_request` or `insufficient_scope`; none where no credential came.
+    pub error: Option<&'static str>,
+    /// Scopes that the route needs, separated by spaces.
+    pub scope: Option<Arc<str>>,
+}
+
+/// Form of a denial's body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BodyForm {
+    /// `{"error","error_description","reason","request_id"}`, named after RFC 6750.
+    #[default]
+    Oauth,
+    /// `{"error","message"}`.
+    Message,
+    /// A static page, for browsers; only by negotiation.
+    #[serde(skip)]
+    Html,
+    /// A gRPC status, for gRPC callers; only by negotiation.
+    #[serde(skip)]
+    Grpc,
+}
+
+/// Where an answer came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CacheState {
+    /// The stage did not run.
+    #[default]
+    None,
+    /// From memory.
+    Hit,
+    /// Loaded or computed for this Check, or by another Check that it waited for.
+    Miss,
+    /// From the shared store.
+    Store,
+    /// Past its lifetime, because a dependency failed.
+    Stale,
+}
+
+impl CacheState {
+    /// The stable name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Hit => "hit",
+            Self::Miss => "miss",
+            Self::Store => "store",
+            Self::Stale => "stale",
+        }
+    }
+}
+
+/// How long one stage took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StageTime {
+    /// `route`, `authn`, `context`, `policy` or `respond`.
+    pub stage: &'static str,
+    /// Elapsed time.
+    pub took: Duration,
+}
+
+/// What is known of one Check beside its outcome: for audit, metrics, access logs and `decide`.
+#[derive(Debug, Clone, Default)]
+pub struct Record {
+    /// This Check's own id.
+    pub check_id: Box<str>,
+    /// Envoy's request id, if it matches `[A-Za-z0-9._-]{1,128}`.
+    pub request_id: Option<Box<str>>,
+    /// The route that matched.
+    pub route: Option<Arc<str>>,
+    /// Issuer of the verified identity.
+    pub issuer: Option<Arc<str>>,
+    /// Subject of the verified identity; audit hashes it.
+    pub subject: Option<Arc<str>>,
+    /// Client of the verified identity.
+    pub client_id: Option<Arc<str>>,
+    /// The evaluation that decided.
+    pub decision_id: Option<DecisionId>,
+    /// Revision of the policies.
+    pub revision: Option<Arc<str>>,
+    /// What the route says is asked for.
+    pub resource: Option<Box<str>>,
+    /// What the route says is to be done.
+    pub action: Option<Box<str>>,
+    /// HTTP method as sent.
+    pub method: Box<str>,
+    /// Path without query, as sent, bounded.
+    pub path: Box<str>,
+    /// Host as sent, bounded.
+    pub host: Box<str>,
+    /// Address of the client, as Envoy says.
+    pub source: Box<str>,
+    /// What exactly led to a refusal; static text.
+    pub detail: &'static str,
+    /// Where the token's verification came from.
+    pub token_cache: CacheState,
+    /// Where the user context came from.
+    pub context_cache: CacheState,
+    /// Where the decision came from.
+    pub decision_cache: CacheState,
+    /// Time per stage, in order; the asynchronous journey only.
+    pub stages: Vec<StageTime>,
+    /// The policy's constraints, for audit.
+    pub constraints: Option<Value>,
+    /// The policy's metadata.
+    pub metadata: Map<String, Value>,
+}

@@ -1,0 +1,60 @@
+//! Input → decision.
+
+use std::sync::Arc;
+
+use crate::clock::{Expiry, Now};
+use crate::model::{
+    BoxFuture, CacheState, Decision, DecisionId, Digest, Door, Input, Refusal, Verdict,
+};
+
+/// A decision with where it came from.
+pub type Decided = (Arc<Decision>, CacheState);
+
+/// One question to a policy.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// Configured name of the entry point.
+    pub entry_point: Arc<str>,
+    /// Which kind of listener asks.
+    pub door: Door,
+    /// The document that the policy sees.
+    pub input: Input,
+    /// The Check's own time.
+    pub now: Now,
+    /// No decision on this input may live longer (token, user context).
+    pub cap: Option<Expiry>,
+    /// The input rests on stale or open ground: the decision is not cached.
+    pub uncached: bool,
+}
+
+/// Decides by policy.
+pub trait Decider: Send + Sync {
+    /// The decision key of `question`: a hash of the whole input and of what else decides.
+    fn key(&self, question: &Question) -> Digest;
+
+    /// From memory alone; `None` where it must be evaluated.
+    fn peek(&self, key: &Digest, now: &Now) -> Option<Decided>;
+
+    /// Evaluates, or waits for the evaluation of the same question that is under way.
+    fn resolve(&self, key: Digest, question: Question) -> BoxFuture<'_, Result<Decided, Refusal>>;
+}
+
+/// Finishes a verdict once per evaluation: stamps header documents, serialises and checks every
+/// header, maps the reason. The respond stage does it; the wiring hands it in.
+pub trait Finish: Send + Sync {
+    /// The decision made of `verdict`; a verdict whose headers break a rule becomes a denial.
+    fn finish(&self, verdict: Verdict, evaluation: Evaluation) -> Decision;
+}
+
+/// What only the evaluation knows.
+#[derive(Debug, Clone)]
+pub struct Evaluation {
+    /// Names this evaluation.
+    pub id: DecisionId,
+    /// Revision of the policies that answered.
+    pub revision: Arc<str>,
+    /// The asking Check's time.
+    pub decided_at: Now,
+    /// Until when the decision may answer again; `None` is not cached.
+    pub expires: Option<Expiry>,
+}

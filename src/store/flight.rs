@@ -1,0 +1,122 @@
+//! One load per key however many wait for it.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
+
+/// Coalesces loads: the first to ask for a key starts its load as a task of its own, everyone
+/// who asks before it ends waits for the same result. A waiter that leaves disturbs nobody;
+/// nothing is kept once the load has ended.
+pub struct Flight<K, V>(Arc<Mutex<HashMap<K, Load<V>>>>);
+
+type Load<V> = Shared<BoxFuture<'static, Option<V>>>;
+
+impl<K, V> Clone for Flight<K, V> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K, V> Default for Flight<K, V> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<K, V> std::fmt::Debug for Flight<K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Flight")
+    }
+}
+
+/// Takes the load out of the map even if it panics.
+struct Landing<K: Hash + Eq, V>(Flight<K, V>, Option<K>);
+
+impl<K: Hash + Eq, V> Drop for Landing<K, V> {
+    fn drop(&mut self) {
+        if let Some(key) = self.1.take() {
+            self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        }
+    }
+}
+
+impl<K, V> Flight<K, V>
+where
+    K: Hash + Eq + Clone + Send + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    /// The result of the load of `key`, started with `load` if none is under way. The flag says
+    /// whether this call started it. `None` if the load panicked.
+    pub async fn join<F>(&self, key: K, load: impl FnOnce() -> F) -> (bool, Option<V>)
+    where
+        F: Future<Output = V> + Send + 'static,
+    {
+        let (led, waiting) = {
+            let mut loads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(under_way) = loads.get(&key) {
+                (false, under_way.clone())
+            } else {
+                let landing = Landing(self.clone(), Some(key.clone()));
+                let future = load();
+                let task = tokio::spawn(async move {
+                    let _landing = landing;
+                    future.await
+                });
+                let shared = task.map(Result::ok).boxed().shared();
+                loads.insert(key, shared.clone());
+                (true, shared)
+            }
+        };
+        (led, waiting.await)
+    }
+
+    /// How many loads are under way.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn c05_one_load_serves_all_and_a_cancelled_leader_harms_nobody() {
+        let flight = Flight::<&str, u32>::default();
+        let loads = Arc::new(AtomicU32::new(0));
+        let ask = |flight: Flight<&'static str, u32>, loads: Arc<AtomicU32>| async move {
+            let load = || async move {
+                loads.fetch_add(1, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                7
+            };
+            flight.join("user", load).await.1
+        };
+        let leader = tokio::spawn(ask(flight.clone(), loads.clone()));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let waiters: Vec<_> =
+            (0..49).map(|_| tokio::spawn(ask(flight.clone(), loads.clone()))).collect();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        leader.abort();
+        for waiter in waiters {
+            assert_eq!(waiter.await.unwrap(), Some(7));
+        }
+        assert_eq!(loads.load(Ordering::SeqCst), 1);
+        assert_eq!(flight.under_way(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_load_that_panics_is_not_kept() {
+        let flight = Flight::<u8, u8>::default();
+        let (led, lost) = flight.join(1, || async { panic!("planted") }).await;
+        assert!(led && lost.is_none());
+        assert_eq!(flight.join(1, || async { 2 }).await, (true, Some(2)));
+    }
+}
