@@ -16,16 +16,6 @@
 //! ```
 //!
 //! Stages never import one another; [`app`] is the one place that names concrete types together.
-#![cfg_attr(
-    test,
-    expect(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "a failed assumption in a test is a failed test"
-    )
-)]
 
 pub mod audit;
 pub mod authn;

@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn durations_and_sizes_round_trip_with_units() {
-        for text in ["250ms", "90s", "5m", "24h", "7d", "0ms"] {
+        for text in ["250ms", "90s", "5m", "36h", "7d", "0ms"] {
             assert_eq!(text.parse::<HumanDuration>().unwrap().to_string(), text);
         }
         for text in ["0B", "512B", "64KiB", "16MiB", "1GiB"] {
