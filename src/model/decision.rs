@@ -85,3 +85,16 @@ pub struct Decision {
     /// Until when it may answer again; `None` is not cached.
     pub expires: Option<Expiry>,
 }
+
+/// What only the evaluation knows.
+#[derive(Debug, Clone)]
+pub struct Evaluation {
+    /// Names this evaluation.
+    pub id: DecisionId,
+    /// Revision of the policies that answered.
+    pub revision: Arc<str>,
+    /// The asking Check's time.
+    pub decided_at: Now,
+    /// Until when the decision may answer again; `None` is not cached.
+    pub expires: Option<Expiry>,
+}

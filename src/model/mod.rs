@@ -2,6 +2,7 @@
 
 mod decision;
 mod digest;
+mod id;
 mod identity;
 mod input;
 mod outcome;
@@ -11,8 +12,9 @@ mod request;
 mod secret;
 mod units;
 
-pub use decision::{Decision, DecisionId, HeaderValue, Stamp, Verdict};
+pub use decision::{Decision, DecisionId, Evaluation, HeaderValue, Stamp, Verdict};
 pub use digest::{Digest, Fragment, Hasher};
+pub use id::Ids;
 pub use identity::{Demand, Identity, Method, UserContext, VerifiedToken};
 pub use input::{Door, Input};
 pub use outcome::{

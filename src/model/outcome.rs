@@ -26,7 +26,7 @@ pub struct Allow {
     /// The decision, where a policy made one: its headers are set, its response headers appended.
     pub decision: Option<Arc<super::Decision>>,
     /// Request headers to remove; never one that is set.
-    pub remove: Vec<Box<str>>,
+    pub remove: Vec<Arc<str>>,
     /// Query parameters to remove before the backend sees the target.
     pub remove_query: Vec<Box<str>>,
 }

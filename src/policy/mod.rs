@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use crate::clock::{Expiry, Now};
-use crate::model::{
-    BoxFuture, CacheState, Decision, DecisionId, Digest, Door, Input, Refusal, Verdict,
-};
+pub use crate::model::Evaluation;
+use crate::model::{BoxFuture, CacheState, Decision, Digest, Door, Input, Refusal, Verdict};
 
 /// A decision with where it came from.
 pub type Decided = (Arc<Decision>, CacheState);
@@ -44,17 +43,4 @@ pub trait Decider: Send + Sync {
 pub trait Finish: Send + Sync {
     /// The decision made of `verdict`; a verdict whose headers break a rule becomes a denial.
     fn finish(&self, verdict: Verdict, evaluation: Evaluation) -> Decision;
-}
-
-/// What only the evaluation knows.
-#[derive(Debug, Clone)]
-pub struct Evaluation {
-    /// Names this evaluation.
-    pub id: DecisionId,
-    /// Revision of the policies that answered.
-    pub revision: Arc<str>,
-    /// The asking Check's time.
-    pub decided_at: Now,
-    /// Until when the decision may answer again; `None` is not cached.
-    pub expires: Option<Expiry>,
 }

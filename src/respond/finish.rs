@@ -1,0 +1,139 @@
+//! Verdict → decision, once per evaluation.
+
+use serde_json::Map;
+
+use super::config::HeadersConfig;
+use super::document;
+use super::headers::{encode_value, is_reserved, is_token, join};
+use crate::model::{Code, Decision, Evaluation, HeaderValue, Reason, Verdict};
+
+/// Longest text that a policy may add to an answer, in characters.
+const MAX_MESSAGE: usize = 256;
+
+type Pairs = Vec<(Box<str>, Box<str>)>;
+
+/// Stamps, serialises and checks what a policy wants to send.
+#[derive(Debug, Clone)]
+pub struct Finisher {
+    managed: Vec<Box<str>>,
+    max_value: usize,
+}
+
+impl Finisher {
+    /// For the declared headers.
+    #[must_use]
+    pub fn new(config: &HeadersConfig) -> Self {
+        Self {
+            managed: config.managed.iter().map(|name| name.as_str().into()).collect(),
+            max_value: config.max_value.as_usize(),
+        }
+    }
+
+    /// The decision made of `verdict`. Where its headers break a rule it becomes a denial that
+    /// says which.
+    #[must_use]
+    pub fn finish(&self, verdict: Verdict, evaluation: Evaluation) -> Decision {
+        match self.headers(&verdict, &evaluation) {
+            Ok((headers, response_headers)) => {
+                let (reason, message) = reason(&verdict);
+                Decision {
+                    id: evaluation.id,
+                    allow: verdict.allow,
+                    reason,
+                    message,
+                    status: verdict.status,
+                    headers,
+                    response_headers,
+                    metadata: verdict.metadata,
+                    constraints: verdict.constraints,
+                    revision: evaluation.revision,
+                    decided_at: evaluation.decided_at,
+                    expires: evaluation.expires,
+                }
+            }
+            Err(code) => denial(code, evaluation),
+        }
+    }
+
+    fn headers(&self, verdict: &Verdict, evaluation: &Evaluation) -> Result<(Pairs, Pairs), Code> {
+        let mut headers = Pairs::new();
+        // What a denial would have set for the backend is nobody's business.
+        for (name, value) in verdict.headers.iter().filter(|_| verdict.allow) {
+            if !self.managed.iter().any(|managed| **managed == **name) {
+                return Err(Code::HeaderNotDeclared);
+            }
+            let value = self.value(value, evaluation)?;
+            headers.push((name.as_str().into(), value));
+        }
+        let mut response = Pairs::new();
+        for (name, value) in &verdict.response_headers {
+            if !is_token(name) || is_reserved(name) {
+                return Err(Code::HeaderNotDeclared);
+            }
+            match value {
+                HeaderValue::List(elements) => {
+                    for element in elements {
+                        let value = self.value(&HeaderValue::Text(element.clone()), evaluation)?;
+                        response.push((name.as_str().into(), value));
+                    }
+                }
+                one => response.push((name.as_str().into(), self.value(one, evaluation)?)),
+            }
+        }
+        Ok((headers, response))
+    }
+
+    fn value(&self, value: &HeaderValue, evaluation: &Evaluation) -> Result<Box<str>, Code> {
+        let text = match value {
+            HeaderValue::Text(text) => encode_value(text)?,
+            HeaderValue::List(elements) => join(elements)?,
+            HeaderValue::Document { document, stamps } => document::render(
+                document,
+                stamps,
+                &evaluation.id,
+                &evaluation.decided_at.rfc3339(),
+            )?,
+        };
+        if text.len() > self.max_value {
+            return Err(Code::HeaderTooLarge);
+        }
+        Ok(text.into_boxed_str())
+    }
+}
+
+/// The verdict's reason as a code, and its text where it is none (semantics 3.5).
+fn reason(verdict: &Verdict) -> (Reason, Option<Box<str>>) {
+    let Some(text) = &verdict.reason else {
+        let code = if verdict.allow { Code::Allowed } else { Code::PolicyDenied };
+        return (code.into(), None);
+    };
+    match Reason::from_policy(text) {
+        Some(reason) => (reason, None),
+        None => (Code::PolicyReason.into(), Some(message(text))),
+    }
+}
+
+/// A policy's text, bounded and free of control characters.
+fn message(text: &str) -> Box<str> {
+    let safe = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().take(MAX_MESSAGE).map(safe).collect::<String>().into()
+}
+
+/// A denial for `code` in place of what the policy answered. Its lifetime is the verdict's: the
+/// same input would break the same rule again.
+fn denial(code: Code, evaluation: Evaluation) -> Decision {
+    Decision {
+        id: evaluation.id,
+        allow: false,
+        reason: code.into(),
+        message: None,
+        status: None,
+        headers: Pairs::new(),
+        response_headers: Pairs::new(),
+        metadata: Map::new(),
+        constraints: None,
+        revision: evaluation.revision,
+        decided_at: evaluation.decided_at,
+        expires: evaluation.expires,
+    }
+}
