@@ -2,8 +2,10 @@
 
 mod cache;
 mod labels;
+mod log;
 mod metrics;
 
 pub use cache::{CacheSize, CacheStats};
 pub use labels::{CallOutcome, DependencyName};
+pub use log::{LogConfig, LogFormat, LogLevel, init as init_log};
 pub use metrics::{CheckSeries, Metrics};

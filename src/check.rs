@@ -1,0 +1,360 @@
+//! One request's journey, on one page.
+//!
+//! [`try_now`] is the warm path: it reads memory only, knows no runtime and serves every Check
+//! whose token, user context and decision are known. Where it returns nothing, [`decide`] goes
+//! the same way and loads what is missing, within the Check's deadline. Both make the same
+//! stops in the same order; what lies between two stops is written once, in [`Journey`].
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::authn::{Authenticator, Verified};
+use crate::clock::{Expiry, Now};
+use crate::context::{Contexts, Resolved};
+use crate::model::{
+    CacheState, Code, Digest, Door, Identity, Input, Outcome, Record, Refusal, Request, Secret,
+    StageTime, UserContext, VerifiedToken,
+};
+use crate::policy::{Decided, Decider, Question};
+use crate::respond::{Responder, Terms};
+use crate::route::{Access, Matched, Strip, Table};
+
+/// Everything that a Check decides by, taken once at its start and used to its end. A reload
+/// swaps the next one in; what the parts hold on to (pools, caches) outlives it.
+pub struct Snapshot {
+    /// Which rules apply.
+    pub routes: Table,
+    /// Credential → verified token.
+    pub authenticator: Arc<dyn Authenticator>,
+    /// Verified token → user context.
+    pub contexts: Arc<dyn Contexts>,
+    /// Input → decision.
+    pub decider: Arc<dyn Decider>,
+    /// Decision → outcome.
+    pub responder: Responder,
+    /// The identity of callers without credential.
+    pub anonymous: Identity,
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Snapshot")
+    }
+}
+
+/// A Check's end: what Envoy is told, and what is told of it.
+#[derive(Debug)]
+pub struct Checked {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// For audit, metrics and access logs.
+    pub record: Record,
+}
+
+/// Decides from memory; `None` where something must be loaded or computed.
+#[must_use]
+pub fn try_now(request: &Request, snapshot: &Snapshot, now: &Now) -> Option<Checked> {
+    let mut journey = Journey::new(request, snapshot, *now);
+    match journey.from_memory() {
+        Ok(end) => Some(journey.end(end)),
+        Err(Stop::Refused(refusal)) => Some(journey.refuse(refusal)),
+        Err(Stop::Load) => None,
+    }
+}
+
+/// Decides, loading what is missing until `deadline`.
+pub async fn decide(
+    request: &Request,
+    snapshot: &Snapshot,
+    now: Now,
+    deadline: Instant,
+) -> Checked {
+    let mut journey = Journey::new(request, snapshot, now);
+    match journey.load(deadline).await {
+        Ok(end) => journey.end(end),
+        Err(refusal) => journey.refuse(refusal),
+    }
+}
+
+/// A finished Check with the document that the policy saw.
+#[derive(Debug)]
+pub struct Explained {
+    /// The Check's end.
+    pub checked: Checked,
+    /// The policy input as JSON, without time fields; `None` where no policy was asked.
+    pub input: Option<String>,
+}
+
+/// As [`decide`], keeping what the policy saw: for people who write routes and policies.
+pub async fn explain(
+    request: &Request,
+    snapshot: &Snapshot,
+    now: Now,
+    deadline: Instant,
+) -> Explained {
+    let mut journey = Journey::new(request, snapshot, now);
+    let end = journey.load(deadline).await;
+    let question = journey.question().ok().flatten();
+    let input = question.map(|(_, question)| question.input.to_json(None));
+    let checked = match end {
+        Ok(end) => journey.end(end),
+        Err(refusal) => journey.refuse(refusal),
+    };
+    Explained { checked, input }
+}
+
+/// Why the warm path stops before its end.
+enum Stop {
+    Refused(Refusal),
+    Load,
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// What the last stage said.
+enum End {
+    Decided(Decided),
+    /// The route names no policy.
+    NoPolicy,
+}
+
+struct Journey<'a> {
+    request: &'a Request,
+    snapshot: &'a Snapshot,
+    now: Now,
+    record: Record,
+    matched: Option<Matched<'a, 'a>>,
+    credential_came: bool,
+    token: Option<Arc<VerifiedToken>>,
+    user: Option<Arc<UserContext>>,
+}
+
+impl<'a> Journey<'a> {
+    fn new(request: &'a Request, snapshot: &'a Snapshot, now: Now) -> Self {
+        Self {
+            request,
+            snapshot,
+            now,
+            record: Record::default(),
+            matched: None,
+            credential_came: false,
+            token: None,
+            user: None,
+        }
+    }
+
+    fn from_memory(&mut self) -> Result<End, Stop> {
+        if let Some(bearer) = self.route()? {
+            let demand = &self.matched()?.route().demand;
+            let peeked = self.snapshot.authenticator.peek(bearer.expose(), demand, &self.now);
+            self.verified(peeked.ok_or(Stop::Load)??);
+        }
+        if let Some(token) = self.token_to_resolve() {
+            let peeked = self.snapshot.contexts.peek(&token, &self.now);
+            self.resolved(peeked.ok_or(Stop::Load)??);
+        }
+        let Some((key, _)) = self.question()? else { return Ok(End::NoPolicy) };
+        let decided = self.snapshot.decider.peek(&key, &self.now).ok_or(Stop::Load)?;
+        Ok(End::Decided(decided))
+    }
+
+    async fn load(&mut self, deadline: Instant) -> Result<End, Refusal> {
+        let snapshot = self.snapshot;
+        let mut stages = Stages { deadline, last: Instant::now(), times: Vec::new() };
+        let bearer = self.route()?;
+        stages.passed("route");
+        if let Some(bearer) = &bearer {
+            let demand = self.matched()?.route().demand.clone();
+            let resolving = snapshot.authenticator.resolve(bearer, &demand, self.now);
+            let verified = stages.within("authn", resolving).await;
+            self.record.stages.clone_from(&stages.times);
+            self.verified(verified?);
+        }
+        if let (Some(token), Some(bearer)) = (self.token_to_resolve(), &bearer) {
+            let resolving = snapshot.contexts.resolve(&token, bearer, self.now);
+            let resolved = stages.within("context", resolving).await;
+            self.record.stages.clone_from(&stages.times);
+            self.resolved(resolved?);
+        }
+        let Some((key, question)) = self.question()? else { return Ok(End::NoPolicy) };
+        let decided = stages.within("policy", snapshot.decider.resolve(key, question)).await;
+        self.record.stages = stages.times;
+        Ok(End::Decided(decided?))
+    }
+
+    /// Finds the route and reads the credential that it asks for.
+    fn route(&mut self) -> Result<Option<Secret<String>>, Refusal> {
+        let matched = self.matched.insert(self.snapshot.routes.find(self.request)?);
+        let route = matched.route();
+        self.record.route = Some(Arc::clone(&route.name));
+        if route.access == Access::Public {
+            return Ok(None);
+        }
+        let access = route.access;
+        let bearer = matched.credential().inspect_err(|_| self.credential_came = true)?;
+        self.credential_came = bearer.is_some();
+        if bearer.is_none() && access == Access::Authenticated {
+            return Err(Code::CredentialMissing.into());
+        }
+        Ok(bearer)
+    }
+
+    fn matched(&self) -> Result<&Matched<'a, 'a>, Refusal> {
+        self.matched.as_ref().ok_or(Refusal::new(Code::InternalError, "no route was matched"))
+    }
+
+    fn verified(&mut self, (token, cache): Verified) {
+        self.record.issuer.clone_from(&token.identity.issuer);
+        self.record.subject.clone_from(&token.identity.subject);
+        self.record.client_id.clone_from(&token.identity.client_id);
+        self.record.token_cache = cache;
+        self.token = Some(token);
+    }
+
+    /// The token whose user context the route's policy needs.
+    fn token_to_resolve(&self) -> Option<Arc<VerifiedToken>> {
+        let route = self.matched.as_ref()?.route();
+        route.policy.as_ref()?;
+        self.token.clone()
+    }
+
+    fn resolved(&mut self, (user, cache): Resolved) {
+        self.record.context_cache = cache;
+        self.user = Some(user);
+    }
+
+    /// The question for the route's policy, with its key; `None` where it names none.
+    fn question(&mut self) -> Result<Option<(Digest, Question)>, Refusal> {
+        let matched = self.matched()?;
+        let facts = matched.facts(self.token.as_deref())?;
+        let policy = matched.route().policy.clone();
+        self.record.resource.clone_from(&facts.resource);
+        self.record.action.clone_from(&facts.action);
+        let Some(entry_point) = policy else { return Ok(None) };
+        if self.token.is_none() {
+            self.user = self.snapshot.contexts.anonymous();
+        }
+        let (token, user) = (self.token.as_deref(), self.user.as_deref());
+        let identity = token.map_or(&self.snapshot.anonymous, |token| &token.identity);
+        let question = Question {
+            entry_point,
+            door: Door::Check,
+            input: Input {
+                identity: identity.fragment.clone(),
+                user: user.map(|user| user.fragment.clone()),
+                token: token.map(|token| token.claims_fragment.clone()),
+                resource: facts.resource,
+                action: facts.action,
+                context: facts.context,
+            },
+            now: self.now,
+            cap: earlier(token.map(|token| token.expires), user.and_then(|user| user.expires)),
+            uncached: user.is_some_and(|user| user.stale),
+        };
+        Ok(Some((self.snapshot.decider.key(&question), question)))
+    }
+
+    fn end(mut self, end: End) -> Checked {
+        // What a route strips matters to the backend alone, so to an allow alone.
+        let allows = !matches!(&end, End::Decided((decision, _)) if !decision.allow);
+        let strip = match self.matched() {
+            Ok(matched) if allows => matched.strip(self.token.is_some()),
+            Ok(_) => Ok(Strip::default()),
+            Err(refusal) => Err(refusal),
+        };
+        let strip = match strip {
+            Ok(strip) => strip,
+            Err(refusal) => return self.refuse(refusal),
+        };
+        let Some(terms) = terms(self.matched.as_ref(), self.credential_came) else {
+            return self.refuse(Refusal::new(Code::InternalError, "no route was matched"));
+        };
+        let (request, responder) = (self.request, &self.snapshot.responder);
+        let outcome = match end {
+            End::Decided((decision, cache)) => {
+                self.record.decision_cache = cache;
+                self.record.decision_id = Some(Arc::clone(&decision.id));
+                self.record.revision = Some(Arc::clone(&decision.revision));
+                responder.decided(request, terms, &decision, strip.headers, strip.query)
+            }
+            End::NoPolicy => {
+                let named = self.token.is_some();
+                let code = if named { Code::Authenticated } else { Code::PublicRoute };
+                responder.allowed(request, terms, code, strip.headers, strip.query)
+            }
+        };
+        Checked { outcome, record: self.record }
+    }
+
+    fn refuse(mut self, refusal: Refusal) -> Checked {
+        self.record.detail = refusal.detail;
+        let terms = terms(self.matched.as_ref(), self.credential_came);
+        let outcome = self.snapshot.responder.refused(refusal, terms);
+        Checked { outcome, record: self.record }
+    }
+}
+
+/// What the matched route says of its answers.
+fn terms<'m>(matched: Option<&'m Matched<'_, '_>>, credential_came: bool) -> Option<Terms<'m>> {
+    let route = matched?.route();
+    Some(Terms {
+        reads_credentials: route.access != Access::Public,
+        credential_came,
+        realm: &route.realm,
+        scope: route.scope.as_ref(),
+        body: route.errors,
+        require_headers: &route.require_headers,
+    })
+}
+
+fn earlier(a: Option<Expiry>, b: Option<Expiry>) -> Option<Expiry> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, None) | (None, one) => one,
+    }
+}
+
+/// Keeps the time of the stages that load.
+struct Stages {
+    deadline: Instant,
+    last: Instant,
+    times: Vec<StageTime>,
+}
+
+impl Stages {
+    fn passed(&mut self, stage: &'static str) {
+        let now = Instant::now();
+        self.times.push(StageTime { stage, took: now.saturating_duration_since(self.last) });
+        self.last = now;
+    }
+
+    /// Waits for a stage until the deadline. What others wait for too is a task of its own and
+    /// goes on.
+    async fn within<T>(
+        &mut self,
+        stage: &'static str,
+        resolving: impl Future<Output = Result<T, Refusal>>,
+    ) -> Result<T, Refusal> {
+        let result = tokio::time::timeout_at(self.deadline.into(), resolving).await;
+        self.passed(stage);
+        result.unwrap_or_else(|_| Err(Refusal::new(Code::DeadlineExceeded, late(stage))))
+    }
+}
+
+fn late(stage: &'static str) -> &'static str {
+    match stage {
+        "authn" => "the time ran out while the token was verified",
+        "context" => "the time ran out while the user context was loaded",
+        _ => "the time ran out while the policy was evaluated",
+    }
+}
+
+/// Whether any part of the answer rests on stale ground.
+#[must_use]
+pub fn is_stale(record: &Record) -> bool {
+    [record.token_cache, record.context_cache, record.decision_cache].contains(&CacheState::Stale)
+}

@@ -1,0 +1,85 @@
+//! The process's log: JSON or human lines on standard error.
+
+use std::io::IsTerminal as _;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tracing_subscriber::EnvFilter;
+
+/// What is logged and how.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogConfig {
+    /// Form of a line.
+    pub format: LogFormat,
+    /// Least level that is logged. Nothing is logged per request at `info`.
+    pub level: LogLevel,
+}
+
+/// Form of a log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// Human lines on a terminal, JSON elsewhere.
+    #[default]
+    Auto,
+    /// One JSON object a line.
+    Json,
+    /// Human lines.
+    Text,
+}
+
+/// Least level that is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevel {
+    /// Faults that need somebody.
+    Error,
+    /// What will need somebody if it goes on.
+    Warn,
+    /// Start, stop, and each change of a dependency's state.
+    #[default]
+    Info,
+    /// Detail for finding a fault; may log a line per request.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl LogLevel {
+    /// The name as tracing knows it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+/// Starts logging. Standard output stays free for audit events and command output.
+/// A second call in one process changes nothing.
+pub fn init(config: &LogConfig) {
+    // Libraries speak at `warn`; at `debug` and below their inner workings are wanted too.
+    let level = config.level.as_str();
+    let filter = match config.level {
+        LogLevel::Debug | LogLevel::Trace => level.to_owned(),
+        _ => format!("warn,portcullis={level}"),
+    };
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(filter))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
+    let json = match config.format {
+        LogFormat::Json => true,
+        LogFormat::Text => false,
+        LogFormat::Auto => !std::io::stderr().is_terminal(),
+    };
+    let started =
+        if json { builder.json().flatten_event(true).try_init() } else { builder.try_init() };
+    // An error means that a subscriber is there already: in tests, that is.
+    drop(started);
+}
