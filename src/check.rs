@@ -12,12 +12,12 @@ use crate::authn::{Authenticator, Verified};
 use crate::clock::{Expiry, Now};
 use crate::context::{Contexts, Resolved};
 use crate::model::{
-    CacheState, Code, Digest, Door, Identity, Input, Outcome, Record, Refusal, Request, Secret,
-    StageTime, UserContext, VerifiedToken,
+    BodyForm, CacheState, Code, Digest, Door, Identity, Input, Outcome, Record, Refusal, Request, Secret,
+    StageTime, Strip, UserContext, VerifiedToken,
 };
 use crate::policy::{Decided, Decider, Question};
 use crate::respond::{Responder, Terms};
-use crate::route::{Access, Matched, Strip, Table};
+use crate::route::{Access, Matched, Table};
 
 /// Everything that a Check decides by, taken once at its start and used to its end. A reload
 /// swaps the next one in; what the parts hold on to (pools, caches) outlives it.
@@ -42,19 +42,16 @@ impl std::fmt::Debug for Snapshot {
     }
 }
 
-/// A Check's end: what Envoy is told, and what is told of it.
-#[derive(Debug)]
-pub struct Checked {
-    /// How it ended.
-    pub outcome: Outcome,
-    /// For audit, metrics and access logs.
-    pub record: Record,
-}
-
-/// Decides from memory; `None` where something must be loaded or computed.
+/// Decides from memory; `None` where something must be loaded or computed. What is learnt on
+/// the way is added to `record`.
 #[must_use]
-pub fn try_now(request: &Request, snapshot: &Snapshot, now: &Now) -> Option<Checked> {
-    let mut journey = Journey::new(request, snapshot, *now);
+pub fn try_now(
+    request: &Request,
+    snapshot: &Snapshot,
+    now: &Now,
+    record: &mut Record,
+) -> Option<Outcome> {
+    let mut journey = Journey::new(request, snapshot, *now, record);
     match journey.from_memory() {
         Ok(end) => Some(journey.end(end)),
         Err(Stop::Refused(refusal)) => Some(journey.refuse(refusal)),
@@ -68,39 +65,33 @@ pub async fn decide(
     snapshot: &Snapshot,
     now: Now,
     deadline: Instant,
-) -> Checked {
-    let mut journey = Journey::new(request, snapshot, now);
+    record: &mut Record,
+) -> Outcome {
+    let mut journey = Journey::new(request, snapshot, now, record);
     match journey.load(deadline).await {
         Ok(end) => journey.end(end),
         Err(refusal) => journey.refuse(refusal),
     }
 }
 
-/// A finished Check with the document that the policy saw.
-#[derive(Debug)]
-pub struct Explained {
-    /// The Check's end.
-    pub checked: Checked,
-    /// The policy input as JSON, without time fields; `None` where no policy was asked.
-    pub input: Option<String>,
-}
-
-/// As [`decide`], keeping what the policy saw: for people who write routes and policies.
+/// As [`decide`], and tells what the policy saw (without its time fields; `None` where no policy
+/// was asked): for people who write routes and policies.
 pub async fn explain(
     request: &Request,
     snapshot: &Snapshot,
     now: Now,
     deadline: Instant,
-) -> Explained {
-    let mut journey = Journey::new(request, snapshot, now);
+    record: &mut Record,
+) -> (Outcome, Option<String>) {
+    let mut journey = Journey::new(request, snapshot, now, record);
     let end = journey.load(deadline).await;
-    let question = journey.question().ok().flatten();
+    let question = if journey.matched.is_some() { journey.question().ok().flatten() } else { None };
     let input = question.map(|(_, question)| question.input.to_json(None));
-    let checked = match end {
+    let outcome = match end {
         Ok(end) => journey.end(end),
         Err(refusal) => journey.refuse(refusal),
     };
-    Explained { checked, input }
+    (outcome, input)
 }
 
 /// Why the warm path stops before its end.
@@ -126,7 +117,7 @@ struct Journey<'a> {
     request: &'a Request,
     snapshot: &'a Snapshot,
     now: Now,
-    record: Record,
+    record: &'a mut Record,
     matched: Option<Matched<'a, 'a>>,
     credential_came: bool,
     token: Option<Arc<VerifiedToken>>,
@@ -134,12 +125,17 @@ struct Journey<'a> {
 }
 
 impl<'a> Journey<'a> {
-    fn new(request: &'a Request, snapshot: &'a Snapshot, now: Now) -> Self {
+    fn new(
+        request: &'a Request,
+        snapshot: &'a Snapshot,
+        now: Now,
+        record: &'a mut Record,
+    ) -> Self {
         Self {
             request,
             snapshot,
             now,
-            record: Record::default(),
+            record,
             matched: None,
             credential_came: false,
             token: None,
@@ -165,7 +161,7 @@ impl<'a> Journey<'a> {
     async fn load(&mut self, deadline: Instant) -> Result<End, Refusal> {
         let snapshot = self.snapshot;
         let mut stages = Stages { deadline, last: Instant::now(), times: Vec::new() };
-        let bearer = self.route()?;
+        let bearer = self.route()?.map(|bearer| Secret::new((*bearer.expose()).to_owned()));
         stages.passed("route");
         if let Some(bearer) = &bearer {
             let demand = self.matched()?.route().demand.clone();
@@ -187,20 +183,15 @@ impl<'a> Journey<'a> {
     }
 
     /// Finds the route and reads the credential that it asks for.
-    fn route(&mut self) -> Result<Option<Secret<String>>, Refusal> {
+    fn route(&mut self) -> Result<Option<Secret<&'a str>>, Refusal> {
         let matched = self.matched.insert(self.snapshot.routes.find(self.request)?);
-        let route = matched.route();
-        self.record.route = Some(Arc::clone(&route.name));
-        if route.access == Access::Public {
-            return Ok(None);
-        }
-        let access = route.access;
-        let bearer = matched.credential().inspect_err(|_| self.credential_came = true)?;
-        self.credential_came = bearer.is_some();
-        if bearer.is_none() && access == Access::Authenticated {
-            return Err(Code::CredentialMissing.into());
-        }
-        Ok(bearer)
+        self.record.route = Some(Arc::clone(&matched.route().name));
+        let credential = matched.credential();
+        self.credential_came = match &credential {
+            Ok(bearer) => bearer.is_some(),
+            Err(refusal) => refusal.code != Code::CredentialMissing,
+        };
+        credential
     }
 
     fn matched(&self) -> Result<&Matched<'a, 'a>, Refusal> {
@@ -258,7 +249,7 @@ impl<'a> Journey<'a> {
         Ok(Some((self.snapshot.decider.key(&question), question)))
     }
 
-    fn end(mut self, end: End) -> Checked {
+    fn end(self, end: End) -> Outcome {
         // What a route strips matters to the backend alone, so to an allow alone.
         let allows = !matches!(&end, End::Decided((decision, _)) if !decision.allow);
         let strip = match self.matched() {
@@ -270,43 +261,45 @@ impl<'a> Journey<'a> {
             Ok(strip) => strip,
             Err(refusal) => return self.refuse(refusal),
         };
-        let Some(terms) = terms(self.matched.as_ref(), self.credential_came) else {
+        let Some(terms) = terms(self.request, self.matched.as_ref(), self.credential_came) else {
             return self.refuse(Refusal::new(Code::InternalError, "no route was matched"));
         };
         let (request, responder) = (self.request, &self.snapshot.responder);
-        let outcome = match end {
+        match end {
             End::Decided((decision, cache)) => {
                 self.record.decision_cache = cache;
                 self.record.decision_id = Some(Arc::clone(&decision.id));
                 self.record.revision = Some(Arc::clone(&decision.revision));
-                responder.decided(request, terms, &decision, strip.headers, strip.query)
+                responder.decided(request, terms, &decision, strip)
             }
             End::NoPolicy => {
                 let named = self.token.is_some();
                 let code = if named { Code::Authenticated } else { Code::PublicRoute };
-                responder.allowed(request, terms, code, strip.headers, strip.query)
+                responder.allowed(request, terms, code, strip)
             }
-        };
-        Checked { outcome, record: self.record }
+        }
     }
 
-    fn refuse(mut self, refusal: Refusal) -> Checked {
+    fn refuse(self, refusal: Refusal) -> Outcome {
         self.record.detail = refusal.detail;
-        let terms = terms(self.matched.as_ref(), self.credential_came);
-        let outcome = self.snapshot.responder.refused(refusal, terms);
-        Checked { outcome, record: self.record }
+        let terms = terms(self.request, self.matched.as_ref(), self.credential_came);
+        self.snapshot.responder.refused(refusal, terms)
     }
 }
 
 /// What the matched route says of its answers.
-fn terms<'m>(matched: Option<&'m Matched<'_, '_>>, credential_came: bool) -> Option<Terms<'m>> {
+fn terms<'m>(
+    request: &Request,
+    matched: Option<&'m Matched<'_, '_>>,
+    credential_came: bool,
+) -> Option<Terms<'m>> {
     let route = matched?.route();
     Some(Terms {
         reads_credentials: route.access != Access::Public,
         credential_came,
         realm: &route.realm,
         scope: route.scope.as_ref(),
-        body: route.errors,
+        body: BodyForm::negotiate(route.errors, request),
         require_headers: &route.require_headers,
     })
 }

@@ -5,23 +5,29 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::check::Explained;
-use crate::model::{Decision, Outcome};
+use crate::model::{Decision, Outcome, Record, StageTime};
+
+/// One Check, ended, and what the policy saw.
+pub(super) struct Explained {
+    pub(super) outcome: Outcome,
+    pub(super) record: Record,
+    pub(super) input: Option<String>,
+}
 
 /// The whole answer as JSON. `input` is the document that the policy saw.
 pub(super) fn to_json(explained: &Explained) -> Value {
-    let record = &explained.checked.record;
+    let record = &explained.record;
     let mut out = Map::new();
     let mut put = |name: &str, value: Value| {
         if !value.is_null() {
             out.insert(name.to_owned(), value);
         }
     };
-    let (outcome, reason, decision) = match &explained.checked.outcome {
+    let (outcome, reason, decision) = match &explained.outcome {
         Outcome::Allow(allow) => {
             put("set", headers(allow.decision.as_ref(), |decision| &decision.headers));
-            put("remove", json!(allow.remove.iter().map(|name| &**name).collect::<Vec<_>>()));
-            put("remove_query", json!(allow.remove_query));
+            put("remove", json!(allow.removals().collect::<Vec<_>>()));
+            put("remove_query", json!(allow.strip.query));
             ("allow", &allow.reason, allow.decision.as_ref())
         }
         Outcome::Deny(deny) => {
@@ -52,7 +58,7 @@ pub(super) fn to_json(explained: &Explained) -> Value {
         "user_context": record.context_cache.as_str(),
         "decision": record.decision_cache.as_str(),
     }));
-    let stage = |time: &crate::model::StageTime| {
+    let stage = |time: &StageTime| {
         json!({"stage": time.stage, "micros": u64::try_from(time.took.as_micros()).unwrap_or(u64::MAX)})
     };
     put("stages", record.stages.iter().map(stage).collect());

@@ -5,6 +5,7 @@ mod digest;
 mod id;
 mod identity;
 mod input;
+mod negotiate;
 mod outcome;
 mod problem;
 mod reason;
@@ -18,7 +19,7 @@ pub use id::Ids;
 pub use identity::{Demand, Identity, Method, UserContext, VerifiedToken};
 pub use input::{Door, Input};
 pub use outcome::{
-    Allow, BodyForm, CacheState, Challenge, Deny, Outcome, Record, StageTime, Unavailable,
+    Allow, BodyForm, CacheState, Challenge, Deny, Outcome, Record, StageTime, Strip, Unavailable,
 };
 pub use problem::Problem;
 pub use reason::{Class, Code, Reason, Refusal};

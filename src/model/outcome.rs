@@ -25,10 +25,32 @@ pub struct Allow {
     pub reason: Reason,
     /// The decision, where a policy made one: its headers are set, its response headers appended.
     pub decision: Option<Arc<super::Decision>>,
-    /// Request headers to remove; never one that is set.
+    /// What the route strips.
+    pub strip: Strip,
+    /// Managed names that are not set, and spellings of managed names that this request shows.
     pub remove: Vec<Arc<str>>,
-    /// Query parameters to remove before the backend sees the target.
-    pub remove_query: Vec<Box<str>>,
+    /// The other spellings of every managed name, which go whatever the request shows.
+    pub spellings: Arc<[Arc<str>]>,
+}
+
+impl Allow {
+    /// Every request header to remove; none of them is one that is set.
+    pub fn removals(&self) -> impl Iterator<Item = &str> {
+        let strip = self.strip.headers.iter().chain(&self.strip.spellings).map(|name| &**name);
+        strip.chain(self.remove.iter().chain(&*self.spellings).map(|name| &**name))
+    }
+}
+
+/// What a route removes from an allowed request, managed headers apart.
+#[derive(Debug, Clone, Default)]
+pub struct Strip {
+    /// Headers that are removed whatever the request shows; shared, so that the common case
+    /// allocates nothing.
+    pub headers: Arc<[Box<str>]>,
+    /// Further spellings with `_` for `-` that this request carries.
+    pub spellings: Vec<Box<str>>,
+    /// Query parameters.
+    pub query: Vec<Box<str>>,
 }
 
 /// A denial.

@@ -85,13 +85,17 @@ impl Managed {
         &self.name
     }
 
-    /// Adds to `remove` whatever must go: the name unless it `is_set`, and always every other
-    /// spelling, those that only this request shows (such as `x.auth.context`) included.
+    /// Every other combination of `-` and `_`.
+    pub(super) fn others(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.others.iter()
+    }
+
+    /// Adds to `remove` what must go beside [`Managed::others`]: the name unless it `is_set`, and
+    /// odd spellings that this request shows, such as `x.auth.context`.
     pub(super) fn removals(&self, is_set: bool, request: &Request, remove: &mut Vec<Arc<str>>) {
         if !is_set {
             remove.push(Arc::clone(&self.name));
         }
-        remove.extend(self.others.iter().cloned());
         for header in request.headers.fields() {
             let shown = header.name.as_str();
             let odd = shown.len() == self.name.len()
@@ -165,6 +169,7 @@ mod tests {
         let names = |is_set| {
             let mut remove = Vec::new();
             managed.removals(is_set, &request, &mut remove);
+            remove.extend(managed.others().cloned());
             let mut names: Vec<_> = remove.iter().map(ToString::to_string).collect();
             names.sort();
             names

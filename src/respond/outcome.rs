@@ -29,6 +29,7 @@ pub struct Terms<'a> {
 #[derive(Debug, Clone)]
 pub struct Responder {
     managed: Vec<Managed>,
+    spellings: Arc<[Arc<str>]>,
     retry_after: u32,
 }
 
@@ -37,31 +38,30 @@ impl Responder {
     /// where no dependency knows better.
     #[must_use]
     pub fn new(config: &HeadersConfig, retry_after: u32) -> Self {
-        let managed = config.managed.iter().map(|name| Managed::new(name)).collect();
-        Self { managed, retry_after }
+        let managed: Vec<_> = config.managed.iter().map(|name| Managed::new(name)).collect();
+        let spellings = managed.iter().flat_map(Managed::others).cloned().collect();
+        Self { managed, spellings, retry_after }
     }
 
-    /// The outcome of a policy's decision. `remove` and `remove_query` are what the route strips
-    /// on an allow.
+    /// The outcome of a policy's decision. `strip` is what the route removes on an
+    /// allow.
     #[must_use]
     pub fn decided(
         &self,
         request: &Request,
         terms: Terms<'_>,
         decision: &Arc<Decision>,
-        remove: Vec<Arc<str>>,
-        remove_query: Vec<Box<str>>,
+        strip: Strip,
     ) -> Outcome {
         if decision.allow {
             let reason = decision.reason.clone();
-            let decision = Some(Arc::clone(decision));
-            return self.allow(request, terms, Allow { reason, decision, remove, remove_query });
+            return self.allow(request, terms, reason, Some(Arc::clone(decision)), strip);
         }
         let nobody = terms.reads_credentials && !terms.credential_came;
         let status = decision.status.unwrap_or(if nobody { 401 } else { deny_status(decision) });
         let about = match &decision.reason {
-            crate::model::Reason::Core(code) => code.about(),
-            crate::model::Reason::Policy(_) => Code::PolicyDenied.about(),
+            Reason::Core(code) => code.about(),
+            Reason::Policy(_) => Code::PolicyDenied.about(),
         };
         Outcome::Deny(Deny {
             challenge: challenge(terms, status, None),
@@ -80,24 +80,31 @@ impl Responder {
         request: &Request,
         terms: Terms<'_>,
         code: Code,
-        remove: Vec<Arc<str>>,
-        remove_query: Vec<Box<str>>,
+        strip: Strip,
     ) -> Outcome {
-        let allow = Allow { reason: code.into(), decision: None, remove, remove_query };
-        self.allow(request, terms, allow)
+        self.allow(request, terms, code.into(), None, strip)
     }
 
     /// Sets or removes every managed header, and holds the route to what it requires.
-    fn allow(&self, request: &Request, terms: Terms<'_>, mut allow: Allow) -> Outcome {
-        let set = allow.decision.as_ref().map(|decision| decision.headers.as_slice());
+    fn allow(
+        &self,
+        request: &Request,
+        terms: Terms<'_>,
+        reason: Reason,
+        decision: Option<Arc<Decision>>,
+        strip: Strip,
+    ) -> Outcome {
+        let set = decision.as_ref().map(|decision| decision.headers.as_slice());
         let is_set = |name: &str| set.unwrap_or_default().iter().any(|(set, _)| **set == *name);
         if !terms.require_headers.iter().all(|name| is_set(name)) {
             return self.refused(Code::RequiredHeaderMissing.into(), Some(terms));
         }
+        let mut remove = Vec::new();
         for managed in &self.managed {
-            managed.removals(is_set(managed.name()), request, &mut allow.remove);
+            managed.removals(is_set(managed.name()), request, &mut remove);
         }
-        Outcome::Allow(allow)
+        let spellings = Arc::clone(&self.spellings);
+        Outcome::Allow(Allow { reason, decision, strip, remove, spellings })
     }
 
     /// The outcome of a refusal; `terms` where a route had matched already.
@@ -127,11 +134,11 @@ impl Responder {
 /// Status of a decision that names none: the core's own where it denied.
 fn deny_status(decision: &Decision) -> u16 {
     match &decision.reason {
-        crate::model::Reason::Core(code) => match code.class() {
+        Reason::Core(code) => match code.class() {
             Class::Deny(status) => status,
             Class::Allow | Class::Unavailable => 403,
         },
-        crate::model::Reason::Policy(_) => 403,
+        Reason::Policy(_) => 403,
     }
 }
 
