@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::config::HeadersConfig;
 use super::headers::Managed;
 use crate::model::{
-    Allow, BodyForm, Challenge, Class, Code, Decision, Deny, Outcome, Refusal, Request, Unavailable,
+    Allow, BodyForm, Challenge, Class, Code, Decision, Deny, Outcome, Reason, Refusal, Request,
+    Strip, Unavailable,
 };
 
 /// What the route that matched says of its answers.
