@@ -1,0 +1,112 @@
+//! Rooms that never name one another, joined: each port's adapter over another room's type.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use serde_json::Value;
+
+use crate::authn::Verifier;
+use crate::check::{self, Snapshot};
+use crate::clock::Now;
+use crate::context::{MapError, Mapper};
+use crate::model::{Decision, Evaluation, Record, Request, Verdict};
+use crate::policy::{EvaluationLimits, Finish};
+use crate::rego::{EvalError, Limits, Rule};
+use crate::respond::Finisher;
+use crate::serve::{Arrival, Decide, Part, Readiness, Step};
+
+/// The respond stage finishes what the policy stage evaluated.
+pub(super) struct Finishing(pub(super) Finisher);
+
+impl Finish for Finishing {
+    fn finish(&self, verdict: Verdict, evaluation: Evaluation) -> Decision {
+        self.0.finish(verdict, evaluation)
+    }
+}
+
+/// A rule of the policies maps a user API's answer to the user context.
+pub(super) struct RegoMapper {
+    rule: Rule,
+    limits: Limits,
+}
+
+impl RegoMapper {
+    pub(super) fn new(rule: Rule, limits: &EvaluationLimits) -> Self {
+        let limits = Limits { time: limits.time.0, memory: limits.memory.as_usize() };
+        Self { rule, limits }
+    }
+}
+
+impl Mapper for RegoMapper {
+    fn map(&self, input_json: &str, _: &Now) -> Result<Value, MapError> {
+        match self.rule.eval(input_json, self.limits) {
+            Ok(Some(user @ Value::Object(_))) => Ok(user),
+            Ok(Some(_)) => Err(MapError::NoObject),
+            Ok(None) => Err(MapError::Undefined),
+            Err(EvalError::Time | EvalError::Memory) => Err(MapError::Limit),
+            Err(EvalError::Input(_) | EvalError::Failed(_)) => Err(MapError::Failed),
+        }
+    }
+
+    fn revision(&self) -> &str {
+        self.rule.bundle().revision()
+    }
+}
+
+/// The doors ask; the journey decides on the snapshot that is in force when the Check begins.
+pub(super) struct Journeys(ArcSwap<Snapshot>);
+
+impl Journeys {
+    pub(super) fn new(snapshot: Arc<Snapshot>) -> Self {
+        Self(ArcSwap::new(snapshot))
+    }
+}
+
+impl Decide for Journeys {
+    fn decide<'a>(
+        &'a self,
+        request: &'a Request,
+        arrival: Arrival,
+        record: &'a mut Record,
+    ) -> Step<'a> {
+        let Arrival { now, deadline } = arrival;
+        let snapshot = self.0.load();
+        if let Some(outcome) = check::try_now(request, &snapshot, &now, record) {
+            return Step::Ready(outcome);
+        }
+        let snapshot = Arc::clone(&snapshot);
+        Step::Pending(Box::pin(async move {
+            check::decide(request, &snapshot, now, deadline, record).await
+        }))
+    }
+}
+
+/// What readiness waits for: policies (loaded, or the process would not run) and issuers' keys.
+pub(super) struct Parts {
+    verifier: Arc<Verifier>,
+    revision: Option<Arc<str>>,
+}
+
+impl Parts {
+    pub(super) fn new(verifier: Arc<Verifier>, revision: Option<Arc<str>>) -> Self {
+        Self { verifier, revision }
+    }
+}
+
+impl Readiness for Parts {
+    fn parts(&self) -> Vec<Part> {
+        let policies = self.revision.as_ref().map(|revision| Part {
+            name: "policies".into(),
+            required: true,
+            ready: true,
+            state: format!("revision {revision}"),
+        });
+        let issuer = |state: crate::authn::IssuerState| Part {
+            name: format!("issuer:{}", state.name).into(),
+            required: state.required,
+            ready: state.ready,
+            state: state.to_string(),
+        };
+        policies.into_iter().chain(self.verifier.states().into_iter().map(issuer)).collect()
+    }
+}
