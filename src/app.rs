@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::context::{Contexts, Mapper, Resolver, Shared};
 use crate::model::{Identity, Problem};
-use crate::policy::{Decider, Embedded};
+use crate::policy::{Decider, Embedded, Finish, PolicyState};
 use crate::rego::Bundle;
 use crate::respond::{Finisher, Responder};
 use crate::route::Table;
@@ -116,7 +116,7 @@ fn build_contexts(
     let mapper = match (&section.mapping, bundle, &config.policy) {
         (Some(path), Some(bundle), Some(policy)) => {
             let rule = bundle.rule(path, false).map_err(|mut problem| {
-                problem.pointer = "/mapping".to_owned();
+                "/mapping".clone_into(&mut problem.pointer);
                 vec![problem]
             })?;
             Some(Arc::new(RegoMapper::new(rule, &policy.limits)) as Arc<dyn Mapper>)
@@ -141,8 +141,12 @@ fn build_decider(
     metrics: &Arc<Metrics>,
 ) -> Result<Option<Arc<dyn Decider>>, Vec<Problem>> {
     let (Some(policy), Some(bundle)) = (&config.policy, bundle) else { return Ok(None) };
-    let finish = Arc::new(Finishing(Finisher::new(&config.headers)));
-    let embedded = Embedded::new(policy, Arc::clone(bundle), finish, metrics)?;
+    let finish: Arc<dyn Finish> = Arc::new(Finishing(Finisher::new(&config.headers)));
+    let state = PolicyState::new(policy, metrics).map_err(|error| {
+        let message = format!("the evaluating threads cannot be started: {error}");
+        vec![Problem::new("", message, "raise the limit of threads of this process")]
+    })?;
+    let embedded = Embedded::new(policy, bundle, &finish, state)?;
     Ok(Some(Arc::new(embedded)))
 }
 
@@ -154,6 +158,17 @@ impl Prepared {
         let (verifier, stop) = (Arc::clone(&self.verifier), running.stop.clone());
         running.tasks.spawn(async move { verifier.run(stop).await });
         running
+    }
+
+    /// Waits until every required issuer has keys, for at most `patience`.
+    pub async fn keys_within(&self, patience: std::time::Duration) {
+        let keys = async {
+            while !self.verifier.ready() {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        // Late keys show in the Check itself, as *unavailable*.
+        let _ = tokio::time::timeout(patience, keys).await;
     }
 
     /// Revision of the policies, where there are any.

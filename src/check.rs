@@ -12,8 +12,8 @@ use crate::authn::{Authenticator, Verified};
 use crate::clock::{Expiry, Now};
 use crate::context::{Contexts, Resolved};
 use crate::model::{
-    BodyForm, CacheState, Code, Digest, Door, Identity, Input, Outcome, Record, Refusal, Request, Secret,
-    StageTime, Strip, UserContext, VerifiedToken,
+    BodyForm, CacheState, Code, Digest, Door, Identity, Input, Outcome, Record, Refusal, Request,
+    Secret, StageTime, Strip, UserContext, VerifiedToken,
 };
 use crate::policy::{Decided, Decider, Question};
 use crate::respond::{Responder, Terms};
@@ -28,8 +28,8 @@ pub struct Snapshot {
     pub authenticator: Arc<dyn Authenticator>,
     /// Verified token → user context.
     pub contexts: Arc<dyn Contexts>,
-    /// Input → decision.
-    pub decider: Arc<dyn Decider>,
+    /// Input → decision; none where no policies are configured, and then no route names one.
+    pub decider: Option<Arc<dyn Decider>>,
     /// Decision → outcome.
     pub responder: Responder,
     /// The identity of callers without credential.
@@ -52,7 +52,7 @@ pub fn try_now(
     record: &mut Record,
 ) -> Option<Outcome> {
     let mut journey = Journey::new(request, snapshot, *now, record);
-    match journey.from_memory() {
+    match journey.remembered() {
         Ok(end) => Some(journey.end(end)),
         Err(Stop::Refused(refusal)) => Some(journey.refuse(refusal)),
         Err(Stop::Load) => None,
@@ -125,12 +125,7 @@ struct Journey<'a> {
 }
 
 impl<'a> Journey<'a> {
-    fn new(
-        request: &'a Request,
-        snapshot: &'a Snapshot,
-        now: Now,
-        record: &'a mut Record,
-    ) -> Self {
+    fn new(request: &'a Request, snapshot: &'a Snapshot, now: Now, record: &'a mut Record) -> Self {
         Self {
             request,
             snapshot,
@@ -143,7 +138,7 @@ impl<'a> Journey<'a> {
         }
     }
 
-    fn from_memory(&mut self) -> Result<End, Stop> {
+    fn remembered(&mut self) -> Result<End, Stop> {
         if let Some(bearer) = self.route()? {
             let demand = &self.matched()?.route().demand;
             let peeked = self.snapshot.authenticator.peek(bearer.expose(), demand, &self.now);
@@ -154,7 +149,7 @@ impl<'a> Journey<'a> {
             self.resolved(peeked.ok_or(Stop::Load)??);
         }
         let Some((key, _)) = self.question()? else { return Ok(End::NoPolicy) };
-        let decided = self.snapshot.decider.peek(&key, &self.now).ok_or(Stop::Load)?;
+        let decided = self.decider()?.peek(&key, &self.now).ok_or(Stop::Load)?;
         Ok(End::Decided(decided))
     }
 
@@ -177,7 +172,7 @@ impl<'a> Journey<'a> {
             self.resolved(resolved?);
         }
         let Some((key, question)) = self.question()? else { return Ok(End::NoPolicy) };
-        let decided = stages.within("policy", snapshot.decider.resolve(key, question)).await;
+        let decided = stages.within("policy", self.decider()?.resolve(key, question)).await;
         self.record.stages = stages.times;
         Ok(End::Decided(decided?))
     }
@@ -196,6 +191,12 @@ impl<'a> Journey<'a> {
 
     fn matched(&self) -> Result<&Matched<'a, 'a>, Refusal> {
         self.matched.as_ref().ok_or(Refusal::new(Code::InternalError, "no route was matched"))
+    }
+
+    fn decider(&self) -> Result<&'a dyn Decider, Refusal> {
+        let missing =
+            Refusal::new(Code::InternalError, "a route names a policy and none is loaded");
+        self.snapshot.decider.as_deref().ok_or(missing)
     }
 
     fn verified(&mut self, (token, cache): Verified) {
@@ -246,7 +247,7 @@ impl<'a> Journey<'a> {
             cap: earlier(token.map(|token| token.expires), user.and_then(|user| user.expires)),
             uncached: user.is_some_and(|user| user.stale),
         };
-        Ok(Some((self.snapshot.decider.key(&question), question)))
+        Ok(Some((self.decider()?.key(&question), question)))
     }
 
     fn end(self, end: End) -> Outcome {

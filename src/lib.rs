@@ -17,8 +17,11 @@
 //!
 //! Stages never import one another; [`app`] is the one place that names concrete types together.
 
+pub mod app;
 pub mod audit;
 pub mod authn;
+pub mod check;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod context;

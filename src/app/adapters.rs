@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use serde_json::Value;
 
-use crate::authn::Verifier;
+use crate::authn::{IssuerState, Verifier};
 use crate::check::{self, Snapshot};
 use crate::clock::Now;
 use crate::context::{MapError, Mapper};
@@ -101,12 +101,24 @@ impl Readiness for Parts {
             ready: true,
             state: format!("revision {revision}"),
         });
-        let issuer = |state: crate::authn::IssuerState| Part {
+        let issuer = |state: IssuerState| Part {
             name: format!("issuer:{}", state.name).into(),
             required: state.required,
-            ready: state.ready,
-            state: state.to_string(),
+            ready: state.keys > 0,
+            state: describe(&state),
         };
         policies.into_iter().chain(self.verifier.states().into_iter().map(issuer)).collect()
+    }
+}
+
+fn describe(state: &IssuerState) -> String {
+    let keys = match (state.keys, &state.last_good) {
+        (0, _) => "no keys yet".to_owned(),
+        (count, Some(at)) => format!("{count} keys, last loaded {}", at.rfc3339()),
+        (count, None) => format!("{count} keys"),
+    };
+    match state.last_error {
+        Some(error) => format!("{keys}; last fetch failed: {error}"),
+        None => keys,
     }
 }

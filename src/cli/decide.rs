@@ -3,73 +3,96 @@
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::described::Described;
-use super::{CliError, print, render};
-use crate::app;
-use crate::check;
-use crate::config;
-use crate::model::{Outcome, Request};
+use super::render::{self, Explained};
+use super::{CliError, output};
+use crate::model::{Outcome, Record, Request};
+use crate::serve::describe;
+use crate::{app, check, config};
 
 /// Largest request description that is read.
 const MAX_DESCRIPTION: u64 = 64 << 20;
 
-/// Decides one described request with the configured stages. Exit status: 0 allow, 1 deny,
-/// 2 unavailable or bad use.
+/// How long to wait for the issuers' keys; a running service has them before it is asked.
+const KEYS: Duration = Duration::from_secs(10);
+
+/// Exit status of an outcome that is neither allow nor deny, and of bad use.
+const NEITHER: u8 = 2;
+
+/// What to decide.
 #[derive(Debug, clap::Args)]
-pub(super) struct Decide {
+pub(super) struct Args {
     /// The configuration file.
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// The request as YAML or JSON (method, path, host, headers, body, source,
-    /// `context_extensions`, …); standard input by default.
-    #[arg(long)]
+    /// The request as YAML or JSON (`method`, `path`, `host`, `headers`, `body`, `source`,
+    /// `context_extensions`, …); standard input where this is left out.
+    #[arg(long, value_name = "FILE")]
     request: Option<PathBuf>,
     /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
 }
 
-impl Decide {
-    pub(super) fn run(&self) -> Result<ExitCode, CliError> {
-        let request = self.read()?;
-        let loaded = config::load(&self.config)?;
-        let prepared = app::prepare(&loaded)?;
-        let runtime = app::runtime(&loaded.config)?;
-        let explained = runtime.block_on(async {
-            let running = prepared.start().await;
-            let now = prepared.clock.now();
-            let deadline = Instant::now() + prepared.budget;
-            let explained = check::explain(&request, &prepared.snapshot, now, deadline).await;
-            running.stop().await;
-            explained
-        });
-        let text = if self.json {
-            format!("{:#}\n", render::to_json(&explained))
-        } else {
-            render::to_text(&explained)
-        };
-        print(&text);
-        Ok(ExitCode::from(match explained.checked.outcome {
-            Outcome::Allow(_) => 0,
-            Outcome::Deny(_) => 1,
-            Outcome::Unavailable(_) => 2,
-        }))
+pub(super) fn run(args: &Args) -> ExitCode {
+    match decide(args) {
+        Ok(explained) => {
+            let text = if args.json {
+                format!("{:#}", render::to_json(&explained))
+            } else {
+                render::to_text(&explained)
+            };
+            output::answer(&text);
+            ExitCode::from(match explained.outcome {
+                Outcome::Allow(_) => 0,
+                Outcome::Deny(_) => 1,
+                Outcome::Unavailable(_) => NEITHER,
+            })
+        }
+        Err(error) => {
+            output::refuse(&error.to_string());
+            ExitCode::from(NEITHER)
+        }
     }
+}
 
-    fn read(&self) -> Result<Request, CliError> {
-        let mut text = String::new();
-        let name = self.request.as_ref().map_or("standard input".into(), |path| path.display().to_string());
-        let read = match &self.request {
-            Some(path) => std::fs::File::open(path)
-                .and_then(|file| file.take(MAX_DESCRIPTION).read_to_string(&mut text)),
-            None => std::io::stdin().lock().take(MAX_DESCRIPTION).read_to_string(&mut text),
-        };
-        read.map_err(|error| CliError::Use(format!("{name} cannot be read: {error}")))?;
-        let value = config::parse_value(&text).map_err(|error| CliError::Use(format!("{name}: {error}")))?;
-        let described: Described =
-            serde_json::from_value(value).map_err(|error| CliError::Use(format!("{name}: {error}")))?;
-        Ok(described.into())
-    }
+fn decide(args: &Args) -> Result<Explained, CliError> {
+    let request = read(args)?;
+    let loaded = config::load(&args.config)?;
+    let prepared =
+        app::prepare(&loaded.config, loaded.base()).map_err(|found| loaded.report(found))?;
+    let runtime = app::runtime(&loaded.config).map_err(CliError::Runtime)?;
+    Ok(runtime.block_on(async {
+        let running = prepared.start();
+        prepared.keys_within(KEYS).await;
+        let budget = loaded.config.check.budget.0;
+        let now = prepared.clock.now();
+        let deadline = Instant::now().checked_add(budget).unwrap_or_else(Instant::now);
+        let mut record = Record::default();
+        describe(&mut record, &request);
+        let snapshot = &prepared.snapshot;
+        let (outcome, input) = check::explain(&request, snapshot, now, deadline, &mut record).await;
+        running.stop().await;
+        Explained { outcome, record, input }
+    }))
+}
+
+fn read(args: &Args) -> Result<Request, CliError> {
+    let name = match &args.request {
+        Some(path) => path.display().to_string(),
+        None => "standard input".to_owned(),
+    };
+    let mut text = String::new();
+    let read = match &args.request {
+        Some(path) => std::fs::File::open(path)
+            .and_then(|file| file.take(MAX_DESCRIPTION).read_to_string(&mut text)),
+        None => std::io::stdin().lock().take(MAX_DESCRIPTION).read_to_string(&mut text),
+    };
+    read.map_err(|error| CliError::Use(format!("{name} cannot be read: {error}")))?;
+    let value = config::yaml_value(name.as_ref(), &text)?;
+    let described: Described =
+        serde_json::from_value(value).map_err(|e| CliError::Use(format!("{name}: {e}")))?;
+    Ok(described.into())
 }

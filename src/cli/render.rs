@@ -33,9 +33,12 @@ pub(super) fn to_json(explained: &Explained) -> Value {
         Outcome::Deny(deny) => {
             put("status", json!(deny.status));
             put("description", json!(deny.description));
-            put("challenge", json!(deny.challenge.as_ref().map(|c| {
-                json!({"realm": &*c.realm, "error": c.error, "scope": c.scope.as_deref()})
-            })));
+            put(
+                "challenge",
+                json!(deny.challenge.as_ref().map(|c| {
+                    json!({"realm": &*c.realm, "error": c.error, "scope": c.scope.as_deref()})
+                })),
+            );
             ("deny", &deny.reason, deny.decision.as_ref())
         }
         Outcome::Unavailable(unavailable) => {
@@ -53,14 +56,15 @@ pub(super) fn to_json(explained: &Explained) -> Value {
     put("route", json!(record.route.as_deref()));
     put("issuer", json!(record.issuer.as_deref()));
     put("subject", json!(record.subject.as_deref()));
-    put("caches", json!({
-        "token": record.token_cache.as_str(),
-        "user_context": record.context_cache.as_str(),
-        "decision": record.decision_cache.as_str(),
-    }));
-    let stage = |time: &StageTime| {
-        json!({"stage": time.stage, "micros": u64::try_from(time.took.as_micros()).unwrap_or(u64::MAX)})
-    };
+    put(
+        "caches",
+        json!({
+            "token": record.token_cache.as_str(),
+            "user_context": record.context_cache.as_str(),
+            "decision": record.decision_cache.as_str(),
+        }),
+    );
+    let stage = |time: &StageTime| json!({"stage": time.stage, "micros": u64::try_from(time.took.as_micros()).unwrap_or(u64::MAX)});
     put("stages", record.stages.iter().map(stage).collect());
     let input = explained.input.as_deref().and_then(|input| serde_json::from_str(input).ok());
     put("input", input.unwrap_or_default());
@@ -82,7 +86,8 @@ pub(super) fn to_text(explained: &Explained) -> String {
     let mut take = |name: &str| json.as_object_mut().and_then(|object| object.remove(name));
     let mut out = String::new();
     let (outcome, reason) = (take("outcome"), take("reason"));
-    let word = |value: &Option<Value>| value.as_ref().and_then(Value::as_str).unwrap_or("").to_owned();
+    let word =
+        |value: &Option<Value>| value.as_ref().and_then(Value::as_str).unwrap_or("").to_owned();
     // Writing to a string cannot fail.
     let _ = writeln!(out, "{}: {}", word(&outcome), word(&reason));
     let input = take("input");

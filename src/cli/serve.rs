@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::{CliError, output};
 use crate::config::Loaded;
-use crate::serve::{Shutdown, bind, run};
+use crate::serve::{self, Shutdown, bind};
 use crate::{app, config, telemetry};
 
 /// Where the configuration is.
@@ -17,15 +17,15 @@ pub(super) struct Args {
 }
 
 /// Serves until SIGTERM or SIGINT. Nothing listens before the whole configuration is sound.
-pub(super) fn start(args: &Args) -> Result<ExitCode, CliError> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
     let loaded = config::load(&args.config)?;
     telemetry::init_log(&loaded.config.log);
     output::note(&loaded.notes().to_string());
     let runtime = app::runtime(&loaded.config).map_err(CliError::Runtime)?;
-    runtime.block_on(serve(&loaded))
+    runtime.block_on(until_stopped(&loaded))
 }
 
-async fn serve(loaded: &Loaded) -> Result<ExitCode, CliError> {
+async fn until_stopped(loaded: &Loaded) -> Result<ExitCode, CliError> {
     let (config, base) = (&loaded.config, loaded.base());
     let prepared = app::prepare(config, base).map_err(|found| loaded.report(found))?;
     let shutdown = Shutdown::on_signals()?;
@@ -40,7 +40,7 @@ async fn serve(loaded: &Loaded) -> Result<ExitCode, CliError> {
         version = env!("CARGO_PKG_VERSION"),
         "listening"
     );
-    let drained = run(doors, shutdown).await?;
+    let drained = serve::run(doors, shutdown).await;
     running.stop().await;
     tracing::info!(complete = drained.complete, flushed = drained.flushed, "stopped");
     Ok(ExitCode::SUCCESS)

@@ -1,1 +1,27 @@
-//! (room: dependency)
+//! What every call to the outside shares: one HTTP client per dependency, with its time-outs,
+//! size cap, bounded concurrency and metrics, and the rules for the URLs it may call.
+//!
+//! - [`Http`] makes calls. A call waits for a place among the dependency's calls (bounded, else
+//!   [`CallError::Shed`]), is sent, and its body is read up to the cap, all within one time-out.
+//!   Redirects are not followed, proxy variables not read, nothing is decompressed.
+//! - [`check_url`] says which URLs may be configured, [`UrlTemplate`] fills variables in.
+//!
+//! The circuit breaker and the retry budget belong between the gate and the client, in
+//! [`Http::get`]; until they exist a failed call is simply reported to its caller.
+
+mod error;
+mod gate;
+mod http;
+mod response;
+#[cfg(test)]
+pub(crate) mod stub;
+mod template;
+#[cfg(test)]
+mod tests;
+mod url;
+
+pub use error::CallError;
+pub use http::{BuildError, Http, HttpOptions, bearer};
+pub use response::Response;
+pub use template::{TemplateError, UrlTemplate};
+pub use url::{InsecureUrl, UrlError, check_url, is_loopback};

@@ -25,15 +25,18 @@ impl<T> std::fmt::Debug for Secret<T> {
 
 impl<T: schemars::JsonSchema> schemars::JsonSchema for Secret<T> {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        T::schema_name()
+        format!("Secret{}", T::schema_name()).into()
     }
 
+    /// That of `T`, marked `writeOnly`, by which messages know not to quote the value.
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        T::json_schema(generator)
+        let mut schema = generator.subschema_for::<T>();
+        schema.insert("writeOnly".to_owned(), true.into());
+        schema
     }
 
     fn inline_schema() -> bool {
-        T::inline_schema()
+        true
     }
 }
 

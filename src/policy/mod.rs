@@ -1,10 +1,21 @@
 //! Input → decision.
 
+mod config;
+mod embedded;
+mod result;
+mod workers;
+
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use crate::clock::{Expiry, Now};
 pub use crate::model::Evaluation;
 use crate::model::{BoxFuture, CacheState, Decision, Digest, Door, Input, Refusal, Verdict};
+
+pub use config::{EntryPointConfig, EvaluationLimits, PolicyConfig, PolicyEngine};
+pub use embedded::{Embedded, PolicyState};
 
 /// A decision with where it came from.
 pub type Decided = (Arc<Decision>, CacheState);
@@ -43,4 +54,10 @@ pub trait Decider: Send + Sync {
 pub trait Finish: Send + Sync {
     /// The decision made of `verdict`; a verdict whose headers break a rule becomes a denial.
     fn finish(&self, verdict: Verdict, evaluation: Evaluation) -> Decision;
+
+    /// A hash of the configuration that finishing depends on. It is part of every decision's
+    /// key, so that after a reload no decision is served that was finished by other rules.
+    fn fingerprint(&self) -> Digest {
+        Digest::of("finish", b"")
+    }
 }

@@ -14,6 +14,9 @@ pub trait Cached: Clone + Send + Sync + 'static {
     fn is_past(&self, now: &Now) -> bool;
     /// Bytes that the value holds on to, keys and overhead of the cache apart.
     fn bytes(&self) -> usize;
+    /// The cache let go of the value, by replacing it or to make room; what was made of it and
+    /// is kept elsewhere can be told here.
+    fn gone(&self) {}
 }
 
 /// A bounded map from keys to values that end. Where it is full, what was used least goes.
@@ -37,11 +40,12 @@ impl<K, V: Cached> Weighter<K, V> for Weigh {
 #[derive(Clone)]
 struct Count(CacheStats);
 
-impl<K, V> Lifecycle<K, V> for Count {
+impl<K, V: Cached> Lifecycle<K, V> for Count {
     type RequestState = ();
 
-    fn on_evict(&self, (): &mut Self::RequestState, _: K, _: V) {
+    fn on_evict(&self, (): &mut Self::RequestState, _: K, value: V) {
         self.0.evicted.inc();
+        value.gone();
     }
 }
 

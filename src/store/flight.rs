@@ -73,6 +73,13 @@ where
         (led, waiting.await)
     }
 
+    /// The result of the load of `key` that is under way; starts none. `None` if there is none,
+    /// or it panicked.
+    pub async fn wait(&self, key: &K) -> Option<V> {
+        let under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()?;
+        under_way.await
+    }
+
     /// How many loads are under way.
     #[must_use]
     pub fn under_way(&self) -> usize {

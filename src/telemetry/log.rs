@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 
 /// What is logged and how.
@@ -17,7 +17,7 @@ pub struct LogConfig {
 }
 
 /// Form of a log line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
     /// Human lines on a terminal, JSON elsewhere.
@@ -30,7 +30,7 @@ pub enum LogFormat {
 }
 
 /// Least level that is logged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
     /// Faults that need somebody.

@@ -1,0 +1,91 @@
+//! The yardstick: an `ext_authz` server that allows everything, on the same transport as
+//! Portcullis (tonic behind hyper's HTTP/2, mimalloc, the multi-threaded runtime), so that what
+//! lies between the two figures is Portcullis' own work.
+#![expect(clippy::print_stdout, reason = "a command-line tool says that it is up")]
+
+use std::error::Error;
+use std::time::Duration;
+
+use clap::Parser;
+use envoy_types::pb::envoy::config::core::v3::{HeaderValue, HeaderValueOption};
+use envoy_types::pb::envoy::service::auth::v3::authorization_server::{
+    Authorization, AuthorizationServer,
+};
+use envoy_types::pb::envoy::service::auth::v3::check_response::HttpResponse;
+use envoy_types::pb::envoy::service::auth::v3::{CheckRequest, CheckResponse, OkHttpResponse};
+use envoy_types::pb::google::rpc::Status as RpcStatus;
+use hyper::server::conn::http2::Builder;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Streams of one connection at once, and streams that a peer may reset before they were served:
+/// Portcullis' defaults.
+const STREAMS: u32 = 1024;
+
+#[derive(Debug, Parser)]
+struct Args {
+    /// Address to listen on.
+    #[arg(long, default_value = "127.0.0.1:9191")]
+    listen: String,
+    /// Name of the one header that every answer sets.
+    #[arg(long, default_value = "x-always-allow")]
+    header: String,
+}
+
+struct AlwaysAllow {
+    header: String,
+}
+
+#[tonic::async_trait]
+impl Authorization for AlwaysAllow {
+    async fn check(
+        &self,
+        _request: Request<CheckRequest>,
+    ) -> Result<Response<CheckResponse>, Status> {
+        let header = HeaderValueOption {
+            header: Some(HeaderValue {
+                key: self.header.clone(),
+                value: "1".to_owned(),
+                ..HeaderValue::default()
+            }),
+            ..HeaderValueOption::default()
+        };
+        let ok = OkHttpResponse { headers: vec![header], ..OkHttpResponse::default() };
+        Ok(Response::new(CheckResponse {
+            status: Some(RpcStatus::default()),
+            http_response: Some(HttpResponse::OkResponse(ok)),
+            ..CheckResponse::default()
+        }))
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let args = Args::parse();
+    let listener =
+        TcpListener::bind(&args.listen).await.map_err(|e| format!("{}: {e}", args.listen))?;
+    println!("always-allow on {}", args.listen);
+    let service = AuthorizationServer::new(AlwaysAllow { header: args.header });
+    let routes = Routes::new(service).prepare();
+    loop {
+        let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        let service = TowerToHyperService::new(routes.clone());
+        tokio::spawn(async move {
+            let mut connection = Builder::new(TokioExecutor::new());
+            connection
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(STREAMS)
+                .max_pending_accept_reset_streams(Some(1024))
+                .keep_alive_interval(Some(Duration::from_secs(30)));
+            // Envoy going away is no news.
+            drop(connection.serve_connection(TokioIo::new(stream), service).await);
+        });
+    }
+}

@@ -1,0 +1,121 @@
+# What the backend must still apply to an allowed request, and what the caller asked for in vain.
+package cwms.authz
+
+constraints := {
+	"allowed_offices": allowed_offices,
+	"embargo_rules": embargo_rules,
+	"embargo_exempt": embargo_exempt,
+	"ts_group_embargo": ts_group_embargo,
+	"time_window": time_window,
+	"data_classification": data_classification,
+}
+
+# The intersection of what the caller may access and what he named. Who is entitled to none carries
+# an empty list.
+allowed_offices := [office] if {
+	office
+	entitled[0]
+}
+
+else := [name | some name, held in input.user.office_roles; "external_cooperator" in held] if {
+	# Without an office a partner sees those where he is one, not where he is something else.
+	grant.by == "external_cooperator"
+	input.user.office_roles
+}
+
+else := entitled
+
+# A name outside of what the caller may access.
+naming_fault := "office_not_yours" if {
+	office
+	entitled[0]
+	not office in entitled
+	not entitled[0] == "*"
+}
+
+else := "office_not_yours" if {
+	office
+	not is_string(office)
+}
+
+else := "classification_not_permitted" if {
+	input.context.classification
+	not input.context.classification in classes
+}
+
+data_classification := [input.context.classification] if input.context.classification
+
+else := classes
+
+classes := ["public"] if anonymous
+
+else := ["public", "internal"] if ordinary
+
+else := ["public", "internal", "restricted", "sensitive"] if admin
+
+else := ["public", "internal", "restricted", "sensitive"] if "water_manager" in roles_here
+
+else := ["public", "internal", "restricted", "sensitive"] if {
+	input.user.persona == "data_manager"
+	manages_data
+}
+
+else := ["public", "internal", "restricted", "sensitive"] if {
+	input.user.persona in {"data_manager", "system_admin", "hec_employee"}
+	not input.user.office_roles
+}
+
+else := ["public", "internal"]
+
+embargo_exempt := false if ordinary
+
+else if admin
+
+else if manages_data
+
+else if "water_manager" in roles_here
+
+else if {
+	# A context that does not know offices apart: a role counts wherever it is held.
+	not input.user.office_roles
+	exempt_without_office
+}
+
+else := false
+
+exempt_without_office if input.user.persona in {"data_manager", "water_manager", "system_admin", "hec_employee"}
+
+else if "water_manager" in roles
+
+else if "data_manager" in roles
+
+# Who is not exempt always carries an embargo.
+embargo_rules := {} if embargo_exempt
+
+else := {"default": 168} if not input.user.ts_privileges
+
+else := {"default": embargo_default}
+
+embargo_default := longest if {
+	longest := max([hours | some hours in group_hours])
+	longest > 0
+}
+
+else := 168
+
+# Hours by time series group; of two for one group the longer counts.
+group_hours := object.union_n([{pair[1]: pair[0]} | some pair in sort(group_pairs)]) if input.user.ts_privileges
+
+group_pairs := [[object.get(privilege, "embargo_hours", 168), privilege.ts_group_id] |
+	some privilege in input.user.ts_privileges
+]
+
+ts_group_embargo := null if not input.user.ts_privileges
+
+else := group_hours if count(group_hours) > 0
+
+else := null
+
+time_window := {"restrict_hours": 8} if input.user.persona == "dam_operator"
+
+else := null

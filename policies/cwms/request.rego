@@ -1,0 +1,54 @@
+# Who asks: the parts of the input that several rules read.
+package cwms.authz
+
+user := input.user if input.user
+
+else := {
+	"id": "anonymous",
+	"username": "anonymous",
+	"email": "anonymous@example.com",
+	"roles": [],
+	"offices": [],
+}
+
+# The core's word; neither a claim nor a profile changes it.
+anonymous if input.identity.method == "none"
+
+else if not input.identity.method
+
+else if not input.user
+
+# Flat union over all offices.
+roles := input.user.roles if input.user.roles
+
+else := [role | some held in input.user.office_roles; some role in held]
+
+# Most callers: nothing widens what they may access, sees or escape. One question instead of the
+# dozen that follow from it.
+ordinary if {
+	held := roles
+	not "system_admin" in held
+	not "hec_employee" in held
+	not "automated_processor" in held
+	not "data_manager" in held
+	not "water_manager" in held
+	not input.user.persona in widening_personas
+}
+
+widening_personas := {
+	"system_admin",
+	"hec_employee",
+	"automated_processor",
+	"data_manager",
+	"water_manager",
+}
+
+# Roles that rule over every office.
+admin := "system_admin" if "system_admin" in roles
+
+else := "hec_employee" if "hec_employee" in roles
+
+# A claim that holds whatever the time, and one that no passing of time mends.
+good := {"ok": true, "ttl": 300}
+
+bad(reason) := {"ok": false, "reason": reason, "ttl": 300}

@@ -1,0 +1,328 @@
+//! The keys of one issuer: held, kept fresh, and never lost to a bad answer.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, Guard};
+use jsonwebtoken::Algorithm;
+
+use super::config::KeysConfig;
+use super::fetch::{Fetched, Fetcher};
+use super::jwks::{Key, Parsed};
+use crate::clock::{Clock, Expiry, Now};
+use crate::model::{Code, Digest, Refusal};
+use crate::store::Flight;
+use crate::telemetry::Metrics;
+
+/// Keys of one issuer that serve together.
+#[derive(Debug, Default)]
+pub(super) struct KeySet {
+    keys: Vec<Arc<Key>>,
+    /// Until when they serve; `None` is for ever (keys from a file).
+    serves_until: Option<Expiry>,
+    /// Moves whenever a key comes or goes.
+    pub generation: u64,
+}
+
+impl KeySet {
+    /// Whether there are keys that may still serve.
+    pub(super) fn serves(&self, now: &Now) -> bool {
+        !self.keys.is_empty() && !self.serves_until.is_some_and(|end| end.is_past(now))
+    }
+
+    /// Whether `key` is one of these. Equal keys of later fetches are the same allocation.
+    pub(super) fn contains(&self, key: &Arc<Key>) -> bool {
+        self.keys.iter().any(|known| Arc::ptr_eq(known, key))
+    }
+
+    /// The keys that a token with this header may be signed with; without `kid` all that fit.
+    pub(super) fn candidates<'a>(
+        &'a self,
+        kid: Option<&'a str>,
+        algorithm: Algorithm,
+    ) -> impl Iterator<Item = &'a Arc<Key>> {
+        let named = move |key: &Key| kid.is_none() || key.kid.as_deref() == kid;
+        self.keys.iter().filter(move |key| named(key) && key.algorithms.contains(&algorithm))
+    }
+
+    fn has_kid(&self, kid: &str) -> bool {
+        self.keys.iter().any(|key| key.kid.as_deref() == Some(kid))
+    }
+}
+
+/// How an issuer stands, for `/ready?verbose`.
+#[derive(Debug, Clone)]
+pub struct IssuerState {
+    /// Configured name.
+    pub name: Arc<str>,
+    /// Readiness waits for it.
+    pub required: bool,
+    /// Number of usable keys.
+    pub keys: usize,
+    /// When keys were last fetched or read well.
+    pub last_good: Option<Now>,
+    /// Why the last fetch failed, if it did; static text.
+    pub last_error: Option<&'static str>,
+}
+
+/// What last happened.
+#[derive(Debug, Default)]
+struct State {
+    good: Option<Now>,
+    error: Option<&'static str>,
+    body: Option<Digest>,
+    /// When a token with an unknown key last caused a fetch.
+    asked: Option<Now>,
+}
+
+/// Bounds on how often keys are fetched and how long they serve.
+#[derive(Debug, Clone)]
+struct Timing {
+    refresh: Duration,
+    min: Duration,
+    max: Duration,
+    cooldown: Duration,
+    last_good_for: Duration,
+}
+
+/// The keys of one issuer.
+pub(super) struct Keys {
+    name: Arc<str>,
+    required: bool,
+    set: ArcSwap<KeySet>,
+    fetcher: Option<Fetcher>,
+    flight: Flight<(), Result<Duration, &'static str>>,
+    /// Tokens that wait for a fetch on their behalf.
+    asked: Flight<(), ()>,
+    state: Mutex<State>,
+    timing: Timing,
+    clock: Clock,
+    metrics: Arc<Metrics>,
+}
+
+impl Keys {
+    /// No keys yet; `fetcher` is `None` where they come from a file.
+    pub(super) fn new(
+        name: &str,
+        required: bool,
+        config: &KeysConfig,
+        fetcher: Option<Fetcher>,
+        clock: Clock,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
+        let timing = Timing {
+            refresh: config.refresh.0,
+            min: config.refresh_min.0,
+            max: config.refresh_max.0.max(config.refresh_min.0),
+            cooldown: config.cooldown.0,
+            last_good_for: config.last_good_for.0,
+        };
+        Arc::new(Self {
+            name: name.into(),
+            required,
+            set: ArcSwap::default(),
+            fetcher,
+            flight: Flight::default(),
+            asked: Flight::default(),
+            state: Mutex::default(),
+            timing,
+            clock,
+            metrics,
+        })
+    }
+
+    /// The set that is held now; the cheap way.
+    pub(super) fn set(&self) -> Guard<Arc<KeySet>> {
+        self.set.load()
+    }
+
+    /// Whether keys were ever there. A bad answer never takes them away again.
+    pub(super) fn loaded(&self) -> bool {
+        !self.set.load().keys.is_empty()
+    }
+
+    pub(super) fn required(&self) -> bool {
+        self.required
+    }
+
+    /// How this issuer stands.
+    pub(super) fn issuer_state(&self) -> IssuerState {
+        let state = self.state();
+        IssuerState {
+            name: Arc::clone(&self.name),
+            required: self.required,
+            keys: self.set.load().keys.len(),
+            last_good: state.good,
+            last_error: state.error,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The set in which a token with this header finds its keys. One that is not there is looked
+    /// for with a fetch, at most one per cooldown; whoever meets a fetch waits for it.
+    pub(super) async fn find(
+        self: &Arc<Self>,
+        kid: Option<&str>,
+        algorithm: Algorithm,
+        now: &Now,
+    ) -> Result<Arc<KeySet>, Refusal> {
+        let set = self.set.load_full();
+        let serves = set.serves(now);
+        if serves {
+            if set.candidates(kid, algorithm).next().is_some() {
+                return Ok(set);
+            }
+            if kid.is_some_and(|kid| set.has_kid(kid)) {
+                return Err(Refusal::new(Code::TokenAlgorithm, "the key is for other algorithms"));
+            }
+            if kid.is_none() {
+                // Asking again would let every token without kid cause a fetch.
+                return Err(Refusal::new(Code::TokenKeyUnknown, "no key for the algorithm"));
+            }
+        }
+        if self.fetcher.is_some() {
+            self.ask(now).await;
+        }
+        let set = self.set.load_full();
+        if !set.serves(now) {
+            return Err(Refusal::new(Code::KeysUnavailable, "no keys of the issuer are held"));
+        }
+        if set.candidates(kid, algorithm).next().is_some() {
+            return Ok(set);
+        }
+        if self.state().error.is_some() {
+            return Err(Refusal::new(Code::KeysUnavailable, "the last fetch of keys failed"));
+        }
+        Err(Refusal::new(Code::TokenKeyUnknown, "kid is none of the issuer's"))
+    }
+
+    /// A fetch on behalf of a token, unless one was within the cooldown; waits for whichever
+    /// fetch is under way.
+    async fn ask(self: &Arc<Self>, now: &Now) {
+        let idle = self.asked.under_way() == 0 && self.flight.under_way() == 0;
+        if idle && self.is_cooling(&self.state(), now) {
+            return;
+        }
+        let (this, now) = (Arc::clone(self), *now);
+        // The turn is taken where the flight is entered, so that nobody sees the turn taken and
+        // no flight to wait for.
+        let load = || {
+            let turn = this.take_turn(&now);
+            async move {
+                if turn {
+                    let _ = this.refresh().await;
+                } else {
+                    this.flight.wait(&()).await;
+                }
+            }
+        };
+        self.asked.join((), load).await;
+    }
+
+    fn is_cooling(&self, state: &State, now: &Now) -> bool {
+        let since = state.asked.map(|last| now.mono.saturating_duration_since(last.mono));
+        since.is_some_and(|since| since < self.timing.cooldown)
+    }
+
+    fn take_turn(&self, now: &Now) -> bool {
+        let mut state = self.state();
+        let turn = !self.is_cooling(&state, now);
+        if turn {
+            state.asked = Some(*now);
+        }
+        turn
+    }
+
+    /// Fetches, or waits for the fetch that is under way. Returns when to fetch next.
+    async fn refresh(self: &Arc<Self>) -> Result<Duration, &'static str> {
+        let this = Arc::clone(self);
+        let (_, result) = self.flight.join((), || async move { this.fetch().await }).await;
+        result.unwrap_or(Err("the fetch failed inside"))
+    }
+
+    async fn fetch(&self) -> Result<Duration, &'static str> {
+        let Some(fetcher) = &self.fetcher else { return Err("nothing to fetch") };
+        let result = match fetcher.fetch().await {
+            Ok(brought) => self.take(brought),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = result {
+            self.state().error = Some(error);
+            tracing::warn!(issuer = %self.name, error, "the issuer's keys could not be fetched");
+        }
+        result
+    }
+
+    fn take(&self, fetched: Fetched) -> Result<Duration, &'static str> {
+        let timing = &self.timing;
+        let fresh = fetched.fresh_for.unwrap_or(timing.refresh).clamp(timing.min, timing.max);
+        let serves_for = fresh.max(timing.last_good_for);
+        self.install(fetched.parsed, fetched.body, Some(serves_for))?;
+        Ok((fresh * 4 / 5).max(timing.min))
+    }
+
+    /// Puts a good set in the place of the one that is held. A key that stays is the same
+    /// allocation, so that what it verified stays verified.
+    pub(super) fn install(
+        &self,
+        parsed: Parsed,
+        body: Digest,
+        serves_for: Option<Duration>,
+    ) -> Result<(), &'static str> {
+        let now = self.clock.now();
+        let news = self.state().body.replace(body) != Some(body);
+        if news {
+            for (place, why) in &parsed.skipped {
+                tracing::warn!(issuer = %self.name, place, why, "a key is left out");
+            }
+        }
+        if parsed.keys.is_empty() {
+            return Err("the key set holds no usable key");
+        }
+        let skipped = if news { parsed.skipped.len() } else { 0 };
+        self.metrics.issuer_keys(&self.name, parsed.keys.len(), skipped);
+        let old = self.set.load();
+        let keep = |key: Key| {
+            let known = old.keys.iter().find(|known| known.id == key.id);
+            known.cloned().unwrap_or_else(|| Arc::new(key))
+        };
+        let keys: Vec<_> = parsed.keys.into_iter().map(keep).collect();
+        let unchanged = keys.len() == old.keys.len() && keys.iter().all(|key| old.contains(key));
+        let generation = if unchanged { old.generation } else { old.generation + 1 };
+        let serves_until = serves_for.map(|lifetime| Expiry::after(&now, lifetime));
+        self.set.store(Arc::new(KeySet { keys, serves_until, generation }));
+        let mut state = self.state();
+        state.good = Some(now);
+        state.error = None;
+        Ok(())
+    }
+
+    /// Fetches at once and then again and again before the keys' freshness ends; after failures
+    /// later and later. Never returns where there is something to fetch.
+    pub(super) async fn keep_fresh(self: Arc<Self>) {
+        if self.fetcher.is_none() {
+            return;
+        }
+        let mut failures = 0;
+        loop {
+            let pause = if let Ok(next) = self.refresh().await {
+                failures = 0;
+                next
+            } else {
+                failures += 1;
+                self.backoff(failures)
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Doubles from a second (or the shortest refresh, if that is shorter) up to a minute.
+    fn backoff(&self, failures: u32) -> Duration {
+        let first = self.timing.min.min(Duration::from_secs(1));
+        let factor = 1_u32 << failures.saturating_sub(1).min(6);
+        (first * factor).min(self.timing.max).min(Duration::from_mins(1))
+    }
+}

@@ -1,0 +1,307 @@
+//! The verifier: caches in front, issuers behind.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
+
+use super::cached::{Entry, Rejected, size_of_token};
+use super::config::{IssuerConfig, TokensConfig};
+use super::fetch::Fetcher;
+use super::header::Header;
+use super::jwks::{self, Key};
+use super::keys::{IssuerState, KeySet, Keys};
+use super::rules::Rules;
+use super::token::Unverified;
+use super::{Authenticator, Verified, claims};
+use crate::clock::{Clock, Expiry, Now};
+use crate::model::{
+    BoxFuture, CacheState, Code, Demand, Digest, Hasher, Problem, Refusal, Secret, VerifiedToken,
+};
+use crate::store::Cache;
+use crate::telemetry::Metrics;
+
+/// One issuer with its keys.
+struct Issuer {
+    rules: Rules,
+    keys: Arc<Keys>,
+}
+
+/// Verifies bearer tokens of the configured issuers.
+pub struct Verifier {
+    issuers: Vec<Issuer>,
+    by_iss: HashMap<Box<str>, usize>,
+    /// Starts every token's hash: it covers the verifier's configuration.
+    fingerprint: Hasher,
+    verified: Cache<Digest, Arc<Entry>>,
+    rejected: Cache<Digest, Rejected>,
+    max_size: usize,
+    ttl: Duration,
+    rejection_ttl: Duration,
+}
+
+impl std::fmt::Debug for Verifier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Verifier").field("issuers", &self.by_iss).finish_non_exhaustive()
+    }
+}
+
+impl Verifier {
+    /// A verifier of the tokens of `issuers`, whose own problems have been looked for
+    /// ([`super::issuer_problems`]). Keys from files (relative to `base`) are read here, so that
+    /// it is ready at once where no keys are to be fetched; others come with [`Verifier::run`].
+    ///
+    /// # Errors
+    /// All files that cannot be read or hold no usable key, and clients that cannot be built;
+    /// pointers are relative to the section `issuers`.
+    pub fn new(
+        issuers: &[IssuerConfig],
+        tokens: &TokensConfig,
+        base: &Path,
+        clock: &Clock,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let mut ready = Vec::new();
+        for (index, config) in issuers.iter().enumerate() {
+            match keys_of(config, base, clock, metrics) {
+                Ok(keys) => ready.push(Issuer { rules: Rules::new(config), keys }),
+                Err(problem) => problems.push(problem.under(&format!("/{index}/keys"))),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let by_iss =
+            ready.iter().enumerate().map(|(index, issuer)| ((*issuer.rules.issuer).into(), index));
+        Ok(Self {
+            by_iss: by_iss.collect(),
+            issuers: ready,
+            fingerprint: Hasher::new("token").part(format!("{issuers:?} {tokens:?}").as_bytes()),
+            verified: Cache::new("token", tokens.cache.0, metrics),
+            rejected: Cache::new("token_rejection", tokens.rejection_cache.0, metrics),
+            max_size: tokens.max_size.as_usize(),
+            ttl: tokens.cache_ttl.0,
+            rejection_ttl: tokens.rejection_ttl.0,
+        })
+    }
+
+    /// Fetches keys and keeps them fresh until `shutdown`.
+    pub async fn run(&self, shutdown: CancellationToken) {
+        let fresh = self.issuers.iter().map(|issuer| Arc::clone(&issuer.keys).keep_fresh());
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            () = async {
+                join_all(fresh).await;
+                shutdown.cancelled().await;
+            } => {}
+        }
+    }
+
+    /// Whether every required issuer has had keys. It does not turn false again.
+    #[must_use]
+    pub fn ready(&self) -> bool {
+        self.issuers.iter().all(|issuer| issuer.keys.loaded() || !issuer.keys.required())
+    }
+
+    /// How each issuer stands.
+    #[must_use]
+    pub fn states(&self) -> Vec<IssuerState> {
+        self.issuers.iter().map(|issuer| issuer.keys.issuer_state()).collect()
+    }
+
+    /// The hash of `token` under this configuration, unless the token is too large to look at.
+    fn hash(&self, token: &str) -> Result<Digest, Refusal> {
+        if token.len() > self.max_size {
+            return Err(Refusal::new(Code::TokenTooLarge, "larger than tokens.max_size"));
+        }
+        Ok(self.fingerprint.clone().part(token.as_bytes()).finish())
+    }
+
+    /// What is remembered of the token, held against everything that may have changed since.
+    fn recall(
+        &self,
+        entry: &Entry,
+        hash: &Digest,
+        demand: &Demand,
+        now: &Now,
+    ) -> Option<Result<Verified, Refusal>> {
+        let set = self.issuers.get(entry.issuer)?.keys.set();
+        if !set.contains(&entry.key) {
+            self.verified.remove(hash);
+            return None;
+        }
+        if !set.serves(now) {
+            return None;
+        }
+        let checked = check_times(&entry.token, now).and_then(|()| meets(&entry.token, demand));
+        Some(checked.map(|()| (Arc::clone(&entry.token), CacheState::Hit)))
+    }
+
+    /// Whether a rejection still stands: the keys that it rests on have not changed.
+    fn stands(&self, rejected: &Rejected) -> bool {
+        rejected.keys.is_none_or(|(issuer, generation)| {
+            self.issuers.get(issuer).is_some_and(|i| i.keys.set().generation == generation)
+        })
+    }
+
+    /// Remembers a rejection, where it will hold.
+    fn reject(
+        &self,
+        hash: Digest,
+        refusal: Refusal,
+        keys: Option<(usize, u64)>,
+        now: &Now,
+    ) -> Refusal {
+        let passing = [Code::TokenKeyUnknown, Code::TokenNotYetValid, Code::KeysUnavailable];
+        if !passing.contains(&refusal.code) {
+            let expires = Expiry::after(now, self.rejection_ttl);
+            self.rejected.insert(hash, Rejected { refusal, keys, expires });
+        }
+        refusal
+    }
+
+    /// Takes the token apart and finds its issuer.
+    fn open<'t>(&self, token: &'t str) -> Result<(usize, &Issuer, Unverified<'t>), Refusal> {
+        let unverified = Unverified::parse(token)?;
+        let known = self.by_iss.get(unverified.issuer()?);
+        let found = known.and_then(|index| Some((*index, self.issuers.get(*index)?)));
+        let (index, issuer) =
+            found.ok_or(Refusal::new(Code::TokenIssuer, "iss is not a configured issuer"))?;
+        Ok((index, issuer, unverified))
+    }
+
+    async fn verify(
+        &self,
+        token: &str,
+        hash: Digest,
+        demand: &Demand,
+        now: &Now,
+    ) -> Result<Verified, Refusal> {
+        let reject = |refusal| self.reject(hash, refusal, None, now);
+        let (index, issuer, unverified) = self.open(token).map_err(reject)?;
+        let rules = &issuer.rules;
+        accepts_issuer(demand, &rules.name)?;
+        let header = Header::check(&unverified.header, rules).map_err(reject)?;
+        let set = issuer.keys.find(header.kid, header.algorithm, now).await?;
+        let key = signer(&set, &header, &unverified)
+            .map_err(|refusal| self.reject(hash, refusal, Some((index, set.generation)), now))?;
+        let token = claims::check(&unverified.claims, rules, hash, now).map_err(reject)?;
+        let token = Arc::new(token);
+        let entry = Entry {
+            bytes: size_of_token(&token),
+            expires: token.expires.min(Expiry::after(now, self.ttl)),
+            token: Arc::clone(&token),
+            issuer: index,
+            key,
+        };
+        self.verified.insert(hash, Arc::new(entry));
+        meets(&token, demand)?;
+        Ok((token, CacheState::Miss))
+    }
+}
+
+impl Authenticator for Verifier {
+    fn peek(&self, token: &str, demand: &Demand, now: &Now) -> Option<Result<Verified, Refusal>> {
+        let hash = match self.hash(token) {
+            Ok(hash) => hash,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        if let Some(entry) = self.verified.get(&hash, now) {
+            return self.recall(&entry, &hash, demand, now);
+        }
+        let rejected = self.rejected.get(&hash, now)?;
+        self.stands(&rejected).then_some(Err(rejected.refusal))
+    }
+
+    fn resolve<'a>(
+        &'a self,
+        token: &'a Secret<String>,
+        demand: &'a Demand,
+        now: Now,
+    ) -> BoxFuture<'a, Result<Verified, Refusal>> {
+        Box::pin(async move {
+            let token = token.expose().as_str();
+            let hash = self.hash(token)?;
+            // Another Check may have verified it since this one looked.
+            let entry = self.verified.peek(&hash, &now);
+            if let Some(known) = entry.and_then(|e| self.recall(&e, &hash, demand, &now)) {
+                return known;
+            }
+            self.verify(token, hash, demand, &now).await
+        })
+    }
+}
+
+/// The keys of one issuer; those of a file are read here.
+fn keys_of(
+    config: &IssuerConfig,
+    base: &Path,
+    clock: &Clock,
+    metrics: &Arc<Metrics>,
+) -> Result<Arc<Keys>, Problem> {
+    let (name, required) = (config.name.as_str(), config.required);
+    let fetcher = Fetcher::new(name, &config.issuer, &config.keys, base, Arc::clone(metrics))?;
+    let keys = Keys::new(name, required, &config.keys, fetcher, clock.clone(), Arc::clone(metrics));
+    if let Some(file) = &config.keys.file {
+        let path = base.join(file);
+        let problem = |why: String| {
+            let message = format!("`{}` {why}", path.display());
+            Problem::new("/file", message, "name a file with the issuer's key set (JWKS)")
+        };
+        let body = std::fs::read(&path).map_err(|e| problem(format!("cannot be read: {e}")))?;
+        let install = |parsed| keys.install(parsed, Digest::of("jwks", &body), None);
+        jwks::parse(&body)
+            .and_then(install)
+            .map_err(|why| problem(format!("cannot be used: {why}")))?;
+    }
+    Ok(keys)
+}
+
+/// The key that the token's signature verifies under.
+fn signer(set: &KeySet, header: &Header<'_>, token: &Unverified<'_>) -> Result<Arc<Key>, Refusal> {
+    let verifies = |key: &&Arc<Key>| {
+        let (signature, message) = (token.signature, token.message);
+        let verified =
+            jsonwebtoken::crypto::verify(signature, message, &key.decoding, header.algorithm);
+        matches!(verified, Ok(true))
+    };
+    let found = set.candidates(header.kid, header.algorithm).find(verifies);
+    found.cloned().ok_or(Refusal::new(Code::TokenSignature, "the signature verifies under no key"))
+}
+
+fn accepts_issuer(demand: &Demand, name: &Arc<str>) -> Result<(), Refusal> {
+    if demand.issuers.is_empty() || demand.issuers.contains(name) {
+        return Ok(());
+    }
+    Err(Refusal::new(Code::TokenIssuer, "the route accepts other issuers"))
+}
+
+fn check_times(token: &VerifiedToken, now: &Now) -> Result<(), Refusal> {
+    if token.expires.is_past(now) {
+        return Err(Refusal::new(Code::TokenExpired, "exp has passed"));
+    }
+    if token.not_before_nanos.is_some_and(|start| now.unix_nanos < start) {
+        return Err(Refusal::new(Code::TokenNotYetValid, "nbf has not come"));
+    }
+    Ok(())
+}
+
+/// Whether the token is what the route asks for.
+fn meets(token: &VerifiedToken, demand: &Demand) -> Result<(), Refusal> {
+    accepts_issuer(demand, &token.issuer_name)?;
+    let asked = &demand.audiences;
+    if !asked.is_empty() && !token.audiences.iter().any(|audience| asked.contains(audience)) {
+        return Err(Refusal::new(Code::TokenAudience, "the route is for other audiences"));
+    }
+    if !demand.scopes.iter().all(|scope| token.scopes.contains(scope)) {
+        return Err(Refusal::new(
+            Code::InsufficientScope,
+            "a scope that the route needs is missing",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! One load of one user's profile: store, then user API.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ask::Ask;
+use super::config::{ContextConfig, OnFailure};
+use super::profile::{Answer, Life, Profile, Span};
+use super::record::{self, Stored};
+use super::shared::Shared;
+use super::user_api::{Api, Call, Failure};
+use super::view::View;
+use crate::clock::{Expiry, Now};
+use crate::model::{CacheState, Digest, Refusal, Secret, VerifiedToken};
+
+/// What a load came to, for all who wait for it.
+#[derive(Debug, Clone)]
+pub(super) enum Loaded {
+    /// A profile, or that there is no such user; and where it was found.
+    Found(Arc<Profile>, CacheState),
+    /// The API refused the bearer of the token `by`: the matter of whoever brought it.
+    Refused { by: Digest, refusal: Refusal },
+    /// The API failed.
+    Failed(Failure),
+}
+
+/// How long things serve.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lifetimes {
+    pub(super) ttl: Duration,
+    unknown_ttl: Duration,
+    refresh_ahead: Duration,
+    /// Zero where nothing serves past its end.
+    stale_for: Duration,
+}
+
+impl Lifetimes {
+    pub(super) fn new(config: &ContextConfig) -> Self {
+        let api = config.user_api.as_ref();
+        let stale_for = api
+            .filter(|api| api.on_failure == OnFailure::Stale)
+            .and_then(|api| api.stale_for)
+            .map_or(Duration::ZERO, |bound| bound.0);
+        Self {
+            ttl: config.ttl.0,
+            unknown_ttl: config.unknown_ttl.0,
+            refresh_ahead: config.refresh_ahead(),
+            stale_for,
+        }
+    }
+
+    fn of(&self, answer: &Answer) -> (Duration, Duration) {
+        match answer {
+            Answer::Known { .. } => (self.ttl, self.stale_for),
+            Answer::Unknown => (self.unknown_ttl, Duration::ZERO),
+        }
+    }
+
+    /// The span of `answer`, fetched at `fetched`.
+    fn span(&self, answer: &Answer, fetched: Now) -> Span {
+        let (ttl, stale_for) = self.of(answer);
+        Span {
+            fetched,
+            expires: Expiry::after(&fetched, ttl),
+            stale_until: Expiry::after(&fetched, ttl.saturating_add(stale_for)),
+            refresh_ahead: self.refresh_ahead,
+        }
+    }
+
+    /// The span of a profile out of the store, read at `now`: never longer than had it been
+    /// fetched now.
+    fn span_of_stored(&self, stored: &Stored, now: &Now) -> Span {
+        let (ttl, stale_for) = self.of(&stored.answer);
+        let left = i128::from(stored.expires) - i128::from(now.unix_nanos);
+        let nanos = |n: i128| Duration::from_nanos(u64::try_from(n.max(0)).unwrap_or(u64::MAX));
+        let stale_nanos = i128::try_from(stale_for.as_nanos()).unwrap_or(i128::from(i64::MAX));
+        Span {
+            fetched: stored.fetched,
+            expires: Expiry::after(now, nanos(left).min(ttl)),
+            stale_until: Expiry::after(
+                now,
+                nanos(left + stale_nanos).min(ttl.saturating_add(stale_for)),
+            ),
+            refresh_ahead: self.refresh_ahead,
+        }
+    }
+}
+
+/// A load, with all it needs; a task of its own.
+pub(super) struct Job {
+    pub(super) shared: Arc<Shared>,
+    pub(super) api: Arc<Api>,
+    pub(super) view: Arc<View>,
+    pub(super) lifetimes: Lifetimes,
+    pub(super) ask: Ask,
+    pub(super) token: Arc<VerifiedToken>,
+    pub(super) bearer: Secret<String>,
+    /// The profile that the load is to improve on.
+    pub(super) instead_of: Option<Arc<Profile>>,
+}
+
+impl Job {
+    /// Loads. Ends within the time-outs of store, user API and mapping rule.
+    pub(super) async fn run(self) -> Loaded {
+        let now = self.shared.clock.now();
+        let life = self.shared.life(&self.ask.user);
+        if let Some(profile) = self.in_memory(&now) {
+            return Loaded::Found(profile, CacheState::Hit);
+        }
+        let stored = self.stored(&now, &life).await;
+        if let Some(profile) = stored.as_ref().filter(|profile| !profile.expires.is_past(&now))
+            && self.view.of_profile(&self.shared, &self.token, profile, false).await.is_ok()
+        {
+            self.shared.install(self.ask.key, profile);
+            return Loaded::Found(Arc::clone(profile), CacheState::Store);
+        }
+        match self.api.call(self.ask.url.clone(), &self.bearer).await {
+            Call::Answer(answer) => self.answered(answer, now, life, stored).await,
+            Call::Refused(refusal) => {
+                if let Some(last) = self.shared.last(&self.ask.key) {
+                    last.state.note_answer();
+                }
+                Loaded::Refused { by: self.ask.token, refusal }
+            }
+            Call::Failed(failure) => self.failed(failure, stored),
+        }
+    }
+
+    /// A load that ended just now may have brought it.
+    fn in_memory(&self, now: &Now) -> Option<Arc<Profile>> {
+        let profile = self.shared.last(&self.ask.key)?;
+        let old = |old: &Arc<Profile>| old.state.serial == profile.state.serial;
+        let serves = !profile.expires.is_past(now) && profile.fits(&self.ask);
+        (serves && !self.instead_of.as_ref().is_some_and(old)).then_some(profile)
+    }
+
+    /// The store's record, if it verifies and is newer than what the load is to improve on. It
+    /// may be past its end.
+    async fn stored(&self, now: &Now, life: &Life) -> Option<Arc<Profile>> {
+        if !self.ask.shared {
+            return None;
+        }
+        let bytes = self.shared.store.get(&record::key(self.ask.key)).await.ok()??;
+        let stored = record::decode(&bytes, &self.ask, &self.api, now)?;
+        let old = self.instead_of.as_ref();
+        if old.is_some_and(|old| old.fetched.unix_nanos >= stored.fetched.unix_nanos) {
+            return None;
+        }
+        let span = self.lifetimes.span_of_stored(&stored, now);
+        Some(self.shared.profile(stored.answer, self.ask.asked, span, life.clone()))
+    }
+
+    async fn answered(
+        &self,
+        answer: Answer,
+        fetched: Now,
+        life: Life,
+        stored: Option<Arc<Profile>>,
+    ) -> Loaded {
+        let span = self.lifetimes.span(&answer, fetched);
+        let profile = self.shared.profile(answer, self.ask.asked, span, life);
+        if !profile.fits(&self.ask) {
+            let detail = "the user API answered with another person's profile";
+            return self.failed(Failure::new(detail), stored);
+        }
+        let mapped = self.view.of_profile(&self.shared, &self.token, &profile, false).await;
+        if let Err(error) = mapped {
+            return self.failed(Failure::new(error.as_str()), stored);
+        }
+        self.shared.install(self.ask.key, &profile);
+        self.write(&profile).await;
+        Loaded::Found(profile, CacheState::Miss)
+    }
+
+    /// Lets other replicas, and this one after a restart, find `profile`. A store that fails
+    /// costs them a load.
+    async fn write(&self, profile: &Profile) {
+        if !self.ask.shared {
+            return;
+        }
+        let key = record::key(self.ask.key);
+        let (ttl, stale_for) = self.lifetimes.of(&profile.answer);
+        let record = record::encode(&self.ask, profile).filter(|_| !profile.state.is_invalidated());
+        let _ = match record {
+            Some(record) => {
+                self.shared.store.set(&key, record, ttl.saturating_add(stale_for)).await
+            }
+            None => self.shared.store.delete(&key).await,
+        };
+        // It may have been invalidated between the look and the write.
+        if profile.state.is_invalidated() {
+            let _ = self.shared.store.delete(&key).await;
+        }
+    }
+
+    /// Notes the failure at what may serve in spite of it.
+    fn failed(&self, failure: Failure, stored: Option<Arc<Profile>>) -> Loaded {
+        let now = self.shared.clock.now();
+        let last = self.shared.last(&self.ask.key).filter(|last| last.fits(&self.ask));
+        let last = last.or_else(|| {
+            let known = |profile: &Arc<Profile>| matches!(profile.answer, Answer::Known { .. });
+            let stored = stored.filter(known)?;
+            self.shared.install(self.ask.key, &stored);
+            Some(stored)
+        });
+        if let Some(last) = last {
+            last.state.note_failure(&now, failure.retry_after);
+        }
+        Loaded::Failed(failure)
+    }
+}

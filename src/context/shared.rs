@@ -1,0 +1,163 @@
+//! What outlives a configuration: caches, loads under way, generations, the store.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::ask::user_of;
+use super::clients::Clients;
+use super::mapper::MapError;
+use super::profile::{Answer, Life, Profile, Span, State};
+use super::{load::Loaded, record};
+use crate::clock::{Clock, Expiry, Now};
+use crate::model::{Digest, Refusal, UserContext};
+use crate::store::{Cache, Cached, Flight, Store};
+use crate::telemetry::Metrics;
+
+/// Users share a generation with few others: an invalidation costs those a load, never an old
+/// answer.
+const GENERATIONS: u16 = 1024;
+
+/// The state of user contexts that outlives a configuration: a reload makes a new
+/// [`super::Resolver`] on the same `Shared`.
+pub struct Shared {
+    /// Contexts by the token's hash.
+    pub(super) contexts: Cache<Digest, Arc<Mapped>>,
+    profiles: Cache<Digest, Arc<Profile>>,
+    pub(super) loads: Flight<LoadKey, Loaded>,
+    pub(super) mappings: Flight<MapKey, Result<Arc<UserContext>, MapError>>,
+    generations: Vec<Arc<AtomicU64>>,
+    serial: AtomicU64,
+    installing: Mutex<()>,
+    pub(super) clients: Clients,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) clock: Clock,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Shared")
+    }
+}
+
+/// Which loads are one load: the same question about the same user, begun in one generation;
+/// with `own`, by one token alone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct LoadKey {
+    pub(super) key: Digest,
+    pub(super) asked: Digest,
+    pub(super) generation: u64,
+    pub(super) own: Option<Digest>,
+}
+
+/// Which mappings are one mapping.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct MapKey {
+    pub(super) token: Digest,
+    pub(super) view: Digest,
+    pub(super) profile: Option<u64>,
+    pub(super) stale: bool,
+}
+
+/// What a token's user came to.
+#[derive(Debug)]
+pub(super) struct Mapped {
+    /// Hash of the mapping and of the configuration that it was made under.
+    pub(super) view: Digest,
+    pub(super) outcome: Result<Arc<UserContext>, Refusal>,
+    /// The profile that it was made of; none where it comes from claims.
+    pub(super) profile: Option<Arc<State>>,
+    pub(super) ends: Expiry,
+    pub(super) stale: bool,
+}
+
+impl Cached for Arc<Mapped> {
+    fn is_past(&self, now: &Now) -> bool {
+        let over =
+            |state: &Arc<State>| state.is_over() || (self.stale && !state.may_serve_stale(now));
+        self.ends.is_past(now) || self.profile.as_ref().is_some_and(over)
+    }
+
+    fn bytes(&self) -> usize {
+        let text = self.outcome.as_ref().map_or(0, |context| context.fragment.json().len());
+        size_of::<Mapped>() + size_of::<UserContext>() + text
+    }
+}
+
+impl Shared {
+    /// Empty caches of together at most `bytes`, over `store`.
+    #[must_use]
+    pub fn new(bytes: u64, store: Arc<dyn Store>, clock: Clock, metrics: &Metrics) -> Arc<Self> {
+        Arc::new(Self {
+            contexts: Cache::new("context", bytes / 2, metrics),
+            profiles: Cache::new("profile", bytes / 2, metrics),
+            loads: Flight::default(),
+            mappings: Flight::default(),
+            generations: (0..GENERATIONS).map(|_| Arc::default()).collect(),
+            serial: AtomicU64::new(0),
+            installing: Mutex::new(()),
+            clients: Clients::default(),
+            store,
+            clock,
+        })
+    }
+
+    /// Forgets what is known of `subject` of `issuer`, here and in the store. Loads that began
+    /// before keep nothing; requests that come after do not wait for them.
+    pub async fn invalidate(&self, issuer: &str, subject: &str) {
+        let user = user_of(issuer, subject);
+        self.counter(&user).fetch_add(1, Ordering::AcqRel);
+        self.profiles.remove(&user);
+        // A store that fails is a miss, and its record ends by its own time.
+        let _ = self.store.delete(&record::key(user)).await;
+    }
+
+    fn counter(&self, user: &Digest) -> Arc<AtomicU64> {
+        let [a, b, ..] = *user.as_bytes();
+        let slot = usize::from(u16::from_le_bytes([a, b]) % GENERATIONS);
+        self.generations.get(slot).cloned().unwrap_or_default()
+    }
+
+    /// The generation of `user` now.
+    pub(super) fn generation(&self, user: &Digest) -> u64 {
+        self.counter(user).load(Ordering::Acquire)
+    }
+
+    /// The generation of `user` now, to be held against later ones.
+    pub(super) fn life(&self, user: &Digest) -> Life {
+        Life::new(self.counter(user))
+    }
+
+    /// A profile that is not kept yet.
+    pub(super) fn profile(
+        &self,
+        answer: Answer,
+        asked: Digest,
+        span: Span,
+        life: Life,
+    ) -> Arc<Profile> {
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Profile::new(serial, answer, asked, span, life))
+    }
+
+    /// The profile under `key` that still serves; counted.
+    pub(super) fn fresh(&self, key: &Digest, now: &Now) -> Option<Arc<Profile>> {
+        self.profiles.get(key, now)
+    }
+
+    /// The profile under `key`, even past its end, unless it was replaced or invalidated.
+    pub(super) fn last(&self, key: &Digest) -> Option<Arc<Profile>> {
+        self.profiles.peek_stale(key).filter(|profile| !profile.state.is_over())
+    }
+
+    /// Keeps `profile` in place of an older one, unless it was invalidated while it loaded.
+    pub(super) fn install(&self, key: Digest, profile: &Arc<Profile>) {
+        let _one_at_a_time = self.installing.lock().unwrap_or_else(PoisonError::into_inner);
+        let newer = |kept: &Arc<Profile>| kept.fetched.unix_nanos > profile.fetched.unix_nanos;
+        if profile.state.is_invalidated() || self.last(&key).as_ref().is_some_and(newer) {
+            profile.state.end();
+            return;
+        }
+        // The cache ends the one that it replaces.
+        self.profiles.insert(key, Arc::clone(profile));
+    }
+}

@@ -1,0 +1,123 @@
+//! Forgetting a user.
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+
+use super::*;
+use crate::model::BoxFuture;
+use crate::store::StoreError;
+
+#[tokio::test]
+async fn s5_8_an_invalidated_user_is_loaded_again_and_others_are_not_harmed() {
+    let mut world = World::new().await;
+    world.knows(&json!({"rights": 1}));
+    let resolver = world.plain();
+    let (ann, bob) = (world.token("ann", "t1"), world.token("bob", "t2"));
+    world.user(&resolver, &ann, "b").await.unwrap();
+    world.user(&resolver, &bob, "b").await.unwrap();
+    world.knows(&json!({"rights": 0}));
+    world.shared.invalidate(ISSUER, "ann").await;
+    world.restart();
+    let resolver = world.plain();
+    assert_eq!(world.user(&resolver, &ann, "b").await, Ok((json!({"rights": 0}), "miss")));
+    assert_eq!(world.user(&resolver, &bob, "b").await, Ok((json!({"rights": 1}), "store")));
+}
+
+#[tokio::test]
+async fn s5_8_a_load_that_was_under_way_keeps_nothing_and_newcomers_do_not_wait_for_it() {
+    let mut world = World::new().await;
+    let slow = || Reply::json(200, r#"{"rights":1}"#).after(Duration::from_millis(200));
+    world.answers(move |_| slow());
+    let resolver = Arc::new(world.plain());
+    let (one, two) = (world.token("ann", "t1"), world.token("ann", "t2"));
+    let early = {
+        let (resolver, token, now) = (Arc::clone(&resolver), one.clone(), world.clock.now());
+        tokio::spawn(async move {
+            resolver.resolve(&token, &Secret::new("b".to_owned()), now).await.map(|_| ())
+        })
+    };
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    world.shared.invalidate(ISSUER, "ann").await;
+    world.knows(&json!({"rights": 0}));
+    let late = world.user(&resolver, &two, "b").await;
+    assert_eq!(late, Ok((json!({"rights": 0}), "miss")));
+    assert!(early.await.unwrap().is_ok());
+    world.settle().await;
+    for token in [&one, &two] {
+        let user = world.user(&resolver, token, "b").await;
+        assert_eq!(user, Ok((json!({"rights": 0}), "hit")));
+    }
+    world.restart();
+    let user = world.user(&world.plain(), &one, "b").await;
+    assert_eq!(user.unwrap().0, json!({"rights": 0}));
+}
+
+#[tokio::test]
+async fn c05_s5_8_fifty_checks_while_the_user_is_invalidated_again_and_again() {
+    let world = Arc::new(World::new().await);
+    world.answers(|_| Reply::json(200, r#"{"rights":0}"#).after(Duration::from_millis(20)));
+    let resolver = Arc::new(world.plain());
+    let checks: Vec<_> = (0..50)
+        .map(|n: u64| {
+            let (world, resolver) = (Arc::clone(&world), Arc::clone(&resolver));
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(n * 3)).await;
+                let token = world.token("ann", &n.to_string());
+                world.user(&resolver, &token, "b").await
+            })
+        })
+        .collect();
+    for _ in 0..40 {
+        world.shared.invalidate(ISSUER, "ann").await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for check in checks {
+        assert!(check.await.unwrap().is_ok());
+    }
+    world.settle().await;
+    assert!(world.user(&resolver, &world.token("ann", "last"), "b").await.is_ok());
+}
+
+/// A store under which the user is invalidated just before a record is written.
+struct Racing(Arc<Memory>, OnceLock<Arc<Shared>>);
+
+impl Store for Racing {
+    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {
+        self.0.get(key)
+    }
+
+    fn set<'a>(
+        &'a self,
+        key: &'a str,
+        value: Bytes,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.1.get().unwrap().invalidate(ISSUER, "ann").await;
+            self.0.set(key, value, ttl).await
+        })
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.delete(key)
+    }
+}
+
+#[tokio::test]
+async fn s5_8_an_invalidation_between_the_look_and_the_write_leaves_nothing_in_the_store() {
+    let mut world = World::new().await;
+    world.knows(&json!({"rights": 1}));
+    let racing = Arc::new(Racing(Arc::clone(&world.store), OnceLock::new()));
+    let store: Arc<dyn Store> = Arc::<Racing>::clone(&racing);
+    world.shared = Shared::new(8 << 20, store, world.clock.clone(), &world.metrics);
+    racing.1.set(Arc::clone(&world.shared)).unwrap();
+    let token = world.token("ann", "t1");
+    world.user(&world.plain(), &token, "b").await.unwrap();
+    world.knows(&json!({"rights": 0}));
+    for _ in 0..2 {
+        let user = world.user(&world.plain(), &token, "b").await;
+        assert_eq!(user, Ok((json!({"rights": 0}), "miss")));
+        world.restart();
+    }
+}

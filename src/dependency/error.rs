@@ -1,0 +1,69 @@
+//! How a call fails.
+
+use crate::telemetry::CallOutcome;
+
+/// Why a call brought no whole answer. It holds no URL, header or text of the answer, so it may
+/// be logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// Not called: too many calls wait already.
+    #[error("not called: too many calls are waiting")]
+    Shed,
+    /// No connection: name resolution, TCP or TLS failed.
+    #[error("no connection")]
+    Unreachable,
+    /// No whole answer in time; the wait for a free place counts.
+    #[error("no answer in time")]
+    Timeout,
+    /// The answer is larger than the dependency's cap.
+    #[error("the answer is too large")]
+    TooLarge,
+    /// The connection broke, or what came is not HTTP.
+    #[error("the answer broke off or is not HTTP")]
+    Broken,
+    /// The call could not be made of its parts, such as a credential that is no header value.
+    #[error("{0}")]
+    Invalid(&'static str),
+}
+
+impl CallError {
+    /// The label it is counted under; `None` where no call was to be made.
+    #[must_use]
+    pub fn outcome(self) -> Option<CallOutcome> {
+        match self {
+            Self::Shed => Some(CallOutcome::Shed),
+            Self::Unreachable => Some(CallOutcome::Unreachable),
+            Self::Timeout => Some(CallOutcome::Timeout),
+            Self::TooLarge | Self::Broken => Some(CallOutcome::Failed),
+            Self::Invalid(_) => None,
+        }
+    }
+
+    /// As static text, for states that are shown.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Shed => "not called: too many calls are waiting",
+            Self::Unreachable => "no connection",
+            Self::Timeout => "no answer in time",
+            Self::TooLarge => "the answer is too large",
+            Self::Broken => "the answer broke off or is not HTTP",
+            Self::Invalid(what) => what,
+        }
+    }
+}
+
+impl From<&reqwest::Error> for CallError {
+    fn from(error: &reqwest::Error) -> Self {
+        // A connect time-out is both; the dependency could not be reached.
+        if error.is_connect() {
+            Self::Unreachable
+        } else if error.is_timeout() {
+            Self::Timeout
+        } else if error.is_builder() {
+            Self::Invalid("the request could not be built")
+        } else {
+            Self::Broken
+        }
+    }
+}

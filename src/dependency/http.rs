@@ -1,0 +1,213 @@
+//! The HTTP client of one dependency.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ::http::{HeaderMap, HeaderValue};
+use ::url::Url;
+use bytes::{Bytes, BytesMut};
+
+use super::gate::Gate;
+use super::{CallError, Response};
+use crate::model::Secret;
+use crate::telemetry::{CallOutcome, DependencyName, Metrics};
+
+/// How one dependency is called. [`HttpOptions::new`] has the defaults.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// Names the dependency in metrics: `jwks:<issuer>`, `user_api`, …
+    pub name: DependencyName,
+    /// Time to connect, TLS included. Default 2 s.
+    pub connect_timeout: Duration,
+    /// Time of a whole call: the wait for a place, connecting, sending, and the whole answer.
+    /// Default 5 s.
+    pub timeout: Duration,
+    /// Largest body of an answer, in bytes; enforced while it arrives. Default 1 MiB.
+    pub max_response: usize,
+    /// Calls that run at once. Default 64.
+    pub max_in_flight: usize,
+    /// Calls that may wait for a place; more are shed. Default 256.
+    pub max_waiting: usize,
+    /// File of PEM certificates that are trusted beside the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Whether `https` is called at all. Without it the system's certificates are not read, so
+    /// that a service that talks to loopback only also starts where there are none.
+    pub tls: bool,
+}
+
+impl HttpOptions {
+    /// The defaults, for the dependency `name`.
+    #[must_use]
+    pub fn new(name: impl Into<DependencyName>) -> Self {
+        Self {
+            name: name.into(),
+            connect_timeout: Duration::from_secs(2),
+            timeout: Duration::from_secs(5),
+            max_response: 1 << 20,
+            max_in_flight: 64,
+            max_waiting: 256,
+            ca_file: None,
+            tls: true,
+        }
+    }
+}
+
+/// Why a client could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The file of certificates cannot be read.
+    #[error("`{}` cannot be read: {source}", path.display())]
+    CaFile {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The file of certificates holds none that can be used.
+    #[error("`{}` holds no PEM certificate that can be used", .0.display())]
+    CaContent(PathBuf),
+    /// TLS could not be set up, for instance because the system has no certificates.
+    #[error("the HTTP client could not be set up: {0}")]
+    Client(String),
+}
+
+/// Calls one dependency. Clones share connections, limits and metrics.
+#[derive(Clone)]
+pub struct Http(Arc<Inner>);
+
+struct Inner {
+    client: reqwest::Client,
+    gate: Gate,
+    metrics: Arc<Metrics>,
+    name: DependencyName,
+    timeout: Duration,
+    max_response: usize,
+}
+
+impl std::fmt::Debug for Http {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Http").field(&self.0.name).finish()
+    }
+}
+
+impl Http {
+    /// A client for the dependency that `options` describes. Connects to nothing yet.
+    ///
+    /// # Errors
+    /// If the certificates cannot be read.
+    pub fn new(options: &HttpOptions, metrics: Arc<Metrics>) -> Result<Self, BuildError> {
+        let mut builder = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .user_agent(concat!("portcullis/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(options.connect_timeout)
+            .timeout(options.timeout)
+            .pool_idle_timeout(Duration::from_mins(1))
+            .pool_max_idle_per_host(options.max_in_flight)
+            .http2_adaptive_window(true)
+            .http2_keep_alive_interval(Duration::from_secs(20))
+            .http2_keep_alive_timeout(Duration::from_secs(5))
+            .tcp_keepalive(Duration::from_secs(30));
+        if options.tls {
+            if let Some(path) = &options.ca_file {
+                builder = builder.tls_certs_merge(read_certificates(path)?);
+            }
+        } else {
+            builder = builder.tls_certs_only([]);
+        }
+        let client = builder.build().map_err(|error| BuildError::Client(error.to_string()))?;
+        Ok(Self(Arc::new(Inner {
+            client,
+            gate: Gate::new(options.max_in_flight, options.max_waiting),
+            metrics,
+            name: Arc::clone(&options.name),
+            timeout: options.timeout,
+            max_response: options.max_response,
+        })))
+    }
+
+    /// `GET url` with `headers`. Every status is an answer, redirects included: what a status
+    /// means is for the caller to say.
+    ///
+    /// # Errors
+    /// If no whole answer came within the time-out and the size cap.
+    pub async fn get(&self, url: Url, headers: HeaderMap) -> Result<Response, CallError> {
+        let inner = &*self.0;
+        let started = Instant::now();
+        let call = async {
+            let _place = inner.gate.enter().await?;
+            // (breaker and retry budget: here)
+            inner.send(url, headers).await
+        };
+        let result = match tokio::time::timeout(inner.timeout, call).await {
+            Ok(result) => result,
+            Err(_) => Err(CallError::Timeout),
+        };
+        let outcome = match &result {
+            Ok(response) => Some(outcome_of(response.status)),
+            Err(error) => error.outcome(),
+        };
+        if let Some(outcome) = outcome {
+            inner.metrics.call(&inner.name, outcome, started.elapsed());
+        }
+        result
+    }
+}
+
+impl Inner {
+    async fn send(&self, url: Url, headers: HeaderMap) -> Result<Response, CallError> {
+        let request = self.client.get(url).headers(headers);
+        let mut answer = request.send().await.map_err(|error| CallError::from(&error))?;
+        let max = self.max_response as u64;
+        if answer.content_length().is_some_and(|length| length > max) {
+            return Err(CallError::TooLarge);
+        }
+        let status = answer.status().as_u16();
+        let headers = std::mem::take(answer.headers_mut());
+        let body = self.read(&mut answer).await?;
+        Ok(Response::new(status, &headers, body))
+    }
+
+    async fn read(&self, answer: &mut reqwest::Response) -> Result<Bytes, CallError> {
+        let mut whole = BytesMut::new();
+        while let Some(chunk) = answer.chunk().await.map_err(|error| CallError::from(&error))? {
+            if whole.len().saturating_add(chunk.len()) > self.max_response {
+                return Err(CallError::TooLarge);
+            }
+            whole.extend_from_slice(&chunk);
+        }
+        Ok(whole.freeze())
+    }
+}
+
+fn outcome_of(status: u16) -> CallOutcome {
+    match status {
+        200..=299 => CallOutcome::Ok,
+        408 | 429 => CallOutcome::Failed,
+        400..=499 => CallOutcome::Refused,
+        _ => CallOutcome::Failed,
+    }
+}
+
+fn read_certificates(path: &Path) -> Result<Vec<reqwest::Certificate>, BuildError> {
+    let pem = std::fs::read(path)
+        .map_err(|source| BuildError::CaFile { path: path.to_owned(), source })?;
+    match reqwest::Certificate::from_pem_bundle(&pem) {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        _ => Err(BuildError::CaContent(path.to_owned())),
+    }
+}
+
+/// `Authorization: Bearer …` as a header value that no log shows.
+///
+/// # Errors
+/// If the token holds a byte that no header value may hold.
+pub fn bearer(token: &Secret<String>) -> Result<HeaderValue, CallError> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
+        .map_err(|_| CallError::Invalid("the credential is no header value"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}

@@ -1,0 +1,85 @@
+//! Evaluations: one per question, bounded, and beside the runtime.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+
+const SLOW: &str = "decision := {\"allow\": true, \"constraints\": {\"n\": slow}}
+slow := count([1 | some a in input.context.l; some b in input.context.l; some c in input.context.l; a + b + c >= 0])
+other := true";
+
+fn numbers(n: usize) -> Value {
+    json!({"l": (0..n).collect::<Vec<_>>()})
+}
+
+#[tokio::test]
+async fn s6_8_a_limit_reached_is_a_denial_and_not_cached() {
+    let bench = Bench::new(SLOW);
+    let question = bench.question("decision", &numbers(400));
+    for _ in 0..2 {
+        let decided = bench.ask(&question).await;
+        assert!(!decided.0.allow && decided.0.expires.is_none() && !is_hit(&decided));
+        assert_eq!(code(&decided.0), Some(Code::EvaluationLimit));
+    }
+}
+
+#[tokio::test]
+async fn s3_6_a_policy_that_errs_on_an_input_is_a_denial_and_not_cached() {
+    let bench =
+        Bench::new("decision := true if input.context.a\ndecision := false if input.context.b");
+    let question = bench.question("decision", &json!({"a": 1, "b": 1}));
+    for _ in 0..2 {
+        let decided = bench.ask(&question).await;
+        assert_eq!(code(&decided.0), Some(Code::PolicyError));
+        assert!(!decided.0.allow && decided.0.expires.is_none() && !is_hit(&decided));
+    }
+    assert!(bench.decide("decision", json!({"a": 1})).await.allow);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn s6_8_a_long_evaluation_does_not_stall_other_checks() {
+    let bench = Arc::new(Bench::new(SLOW));
+    let long = tokio::spawn({
+        let bench = Arc::clone(&bench);
+        async move { bench.decide("decision", numbers(400)).await }
+    });
+    tokio::task::yield_now().await;
+    // The runtime's one thread is free while the other evaluates for 50 ms.
+    let started = Instant::now();
+    assert!(bench.decide("other", json!({})).await.allow);
+    let took = started.elapsed();
+    assert!(!long.is_finished(), "{took:?}");
+    assert_eq!(code(&long.await.unwrap()), Some(Code::EvaluationLimit));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c05_one_evaluation_serves_all_who_ask_at_once() {
+    let bench = Arc::new(Bench::new(SLOW));
+    let question = bench.question("decision", &numbers(15));
+    let asks: Vec<_> = (0..50)
+        .map(|_| {
+            let (bench, question) = (Arc::clone(&bench), question.clone());
+            tokio::spawn(async move { bench.ask(&question).await.0 })
+        })
+        .collect();
+    asks[0].abort();
+    let mut ids = std::collections::HashSet::new();
+    for ask in asks.into_iter().skip(1) {
+        ids.insert(ask.await.unwrap().id.clone());
+    }
+    assert_eq!(ids.len(), 1);
+    assert_eq!(bench.evaluations(), 1);
+}
+
+#[tokio::test]
+async fn a_panic_while_finishing_ends_one_check_alone() {
+    let bench = Bench::new("decision := {\"allow\": true, \"reason\": input.context.reason}");
+    let question = bench.question("decision", &json!({"reason": "panic"}));
+    let key = bench.decider.key(&question);
+    for _ in 0..5 {
+        let refusal = bench.decider.resolve(key, question.clone()).await.unwrap_err();
+        assert_eq!(refusal.code, Code::InternalError);
+    }
+    assert!(bench.decide("decision", json!({"reason": "fine"})).await.allow);
+    let _ = Duration::ZERO;
+}

@@ -1,0 +1,126 @@
+//! The threads that evaluate.
+//!
+//! An evaluation computes and does not wait, for up to its limit of time; on the runtime's own
+//! threads a long one would hold up every Check whose task that thread has. So evaluations have
+//! threads of their own, one per core. `spawn_blocking` would do the same with a thread per
+//! evaluation that waits, hundreds of them under load, each with an engine; and handing over to
+//! a thread that is there costs about 10 µs either way (see `benches/policy.rs`), which only
+//! Checks pay whose decision is in no cache.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Jobs that may wait; beyond, a Check is better told at once.
+const MAX_WAITING: usize = 4096;
+
+/// Twice what an evaluation needs at most; only what is touched takes memory.
+const STACK: usize = 4 << 20;
+
+/// A few threads and their queue. The threads end when it is dropped.
+#[derive(Debug)]
+pub(super) struct Workers(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    ready: Condvar,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Workers")
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    closed: bool,
+}
+
+impl Workers {
+    /// Starts `threads` of them.
+    pub(super) fn new(threads: usize) -> std::io::Result<Self> {
+        let workers = Self(Arc::default());
+        for _ in 0..threads.max(1) {
+            let shared = Arc::clone(&workers.0);
+            let thread = thread::Builder::new().name("policy".to_owned()).stack_size(STACK);
+            thread.spawn(move || shared.run())?;
+        }
+        Ok(workers)
+    }
+
+    /// Queues `job`; `false` where too many wait already.
+    pub(super) fn submit(&self, job: impl FnOnce() + Send + 'static) -> bool {
+        let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if queue.jobs.len() >= MAX_WAITING {
+            return false;
+        }
+        queue.jobs.push_back(Box::new(job));
+        drop(queue);
+        self.0.ready.notify_one();
+        true
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.0.ready.notify_all();
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        while let Some(job) = self.next() {
+            // A job that panics drops its sender, which its waiter sees.
+            drop(catch_unwind(AssertUnwindSafe(job)));
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                return Some(job);
+            }
+            if queue.closed {
+                return None;
+            }
+            queue = self.ready.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn jobs_run_even_after_one_panicked_and_the_queue_is_bounded() {
+        let workers = Workers::new(1).unwrap();
+        let (send, receive) = mpsc::channel();
+        let (block, blocked) = mpsc::channel::<()>();
+        assert!(workers.submit(|| panic!("planted")));
+        assert!(workers.submit(move || assert!(blocked.recv().is_err())));
+        std::thread::sleep(Duration::from_millis(50));
+        let mut taken = 0;
+        while workers.submit({
+            let send = send.clone();
+            move || send.send(()).unwrap()
+        }) {
+            taken += 1;
+        }
+        assert_eq!(taken, MAX_WAITING);
+        drop(block);
+        drop(send);
+        assert_eq!(receive.iter().count(), MAX_WAITING);
+    }
+}

@@ -1,0 +1,308 @@
+//! A bundle of policies, compiled once, and the evaluation of its rules.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use regorus::utils::limits::ExecutionTimerConfig;
+use regorus::{Engine, Value};
+
+use super::graph::Graph;
+use super::load::{self, File};
+use super::{builtins, json, meter, rules, shape};
+use crate::model::Problem;
+
+/// Steps of the interpreter between two looks at the clock; a step takes well under 1 µs.
+const CHECK_INTERVAL: NonZeroU32 = NonZeroU32::new(64).unwrap();
+/// Memory that one byte of input may take as values, counted against the limit.
+const INPUT_FACTOR: usize = 8;
+/// Prepared engines that one shard keeps.
+const KEPT: usize = 4;
+
+/// What one evaluation may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Elapsed time.
+    pub time: Duration,
+    /// Bytes: the input's values, what built-ins produce, and the result, summed up.
+    pub memory: usize,
+}
+
+/// Why an evaluation gave no answer. A caller's input can bring about each of them.
+#[derive(Debug, thiserror::Error)]
+pub enum EvalError {
+    /// It took longer than it may.
+    #[error("the evaluation reached its time limit")]
+    Time,
+    /// It would take more memory than it may.
+    #[error("the evaluation reached its memory limit")]
+    Memory,
+    /// The input is no JSON, or nests too deeply, or has a number beyond all bounds.
+    #[error("the input is unusable: {0}")]
+    Input(&'static str),
+    /// The policy erred on it, for example with two values for one rule. The text may quote
+    /// the policy and the input.
+    #[error("the policy failed: {0}")]
+    Failed(String),
+}
+
+/// Policies and data, loaded whole, compiled and checked.
+pub struct Bundle {
+    revision: Arc<str>,
+    paths: BTreeSet<Vec<String>>,
+    functions: BTreeSet<Vec<String>>,
+    graph: Graph,
+    reasons: Vec<Arc<str>>,
+    /// The engine that the others are cloned from.
+    origin: Mutex<Engine>,
+    shards: Box<[Mutex<Vec<Engine>>]>,
+}
+
+impl std::fmt::Debug for Bundle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Bundle {}", self.revision)
+    }
+}
+
+/// One rule of a bundle, known to exist.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    bundle: Arc<Bundle>,
+    path: Arc<str>,
+}
+
+impl Bundle {
+    /// Loads policies and data from files and folders; relative paths start at `base`.
+    ///
+    /// # Errors
+    /// What cannot be read, does not compile, calls a function that is not allowed, or recurses;
+    /// each with file and line. Pointers are relative to the section that holds `paths`.
+    pub fn load(paths: &[PathBuf], base: &Path) -> Result<Arc<Self>, Vec<Problem>> {
+        let sources = load::read(paths, base)?;
+        let revision = sources.digest.to_hex();
+        Self::compile(&sources.files, revision.get(..16).unwrap_or_default())
+    }
+
+    fn compile(files: &[File], revision: &str) -> Result<Arc<Self>, Vec<Problem>> {
+        let mut engine = Engine::new();
+        // As OPA: an error of a built-in is undefined.
+        engine.set_strict_builtin_errors(false);
+        let failed = |message: String| {
+            vec![Problem::new("/paths", message, "mend it; `opa check --strict` says more")]
+        };
+        meter::install(&mut engine).map_err(|e| failed(e.to_string()))?;
+        let mut problems = Vec::new();
+        for file in files {
+            if let Err(message) = add(&mut engine, file) {
+                problems.extend(failed(message));
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let ast = engine.get_ast_as_json().map_err(|e| failed(e.to_string()))?;
+        let found = shape::rules(&ast).map_err(|e| failed(e.to_string()))?;
+        let graph = Graph::new(&found);
+        let problems = rules::problems(&found, &graph);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        prepare(&mut engine).map_err(failed)?;
+        let (functions, plain): (Vec<_>, Vec<_>) =
+            found.iter().partition(|rule| rule.arity.is_some());
+        let reasons: BTreeSet<&str> =
+            found.iter().flat_map(|rule| rule.reasons.iter().map(String::as_str)).collect();
+        let shards = std::thread::available_parallelism().map_or(4, std::num::NonZero::get) * 2;
+        Ok(Arc::new(Self {
+            revision: revision.into(),
+            paths: plain.into_iter().map(|rule| rule.path.clone()).collect(),
+            functions: functions.into_iter().map(|rule| rule.path.clone()).collect(),
+            reasons: reasons.into_iter().map(Arc::from).collect(),
+            graph,
+            origin: Mutex::new(engine),
+            shards: (0..shards).map(|_| Mutex::default()).collect(),
+        }))
+    }
+
+    /// Content hash over names and contents of all files, 16 hexadecimal characters.
+    #[must_use]
+    pub fn revision(&self) -> &Arc<str> {
+        &self.revision
+    }
+
+    /// The strings that the policies give as their reasons, as far as they are literals: values
+    /// of a member `reason`, and strings in rules whose name contains `reason`.
+    #[must_use]
+    pub fn reasons(&self) -> &[Arc<str>] {
+        &self.reasons
+    }
+
+    /// The rule at `path`, such as `data.acme.authz.decision`.
+    ///
+    /// # Errors
+    /// There is no such rule, or it reads the time and `reads_time` does not say so. The
+    /// problem's pointer is empty.
+    pub fn rule(self: &Arc<Self>, path: &str, reads_time: bool) -> Result<Rule, Problem> {
+        let parts: Vec<String> = path.split('.').map(str::to_owned).collect();
+        if !self.paths.contains(&parts) {
+            let message = if self.functions.contains(&parts) {
+                format!("`{path}` is a function, not a rule")
+            } else {
+                format!("no policy defines the rule `{path}`")
+            };
+            let package = parts.get(..parts.len().saturating_sub(1)).unwrap_or_default();
+            let near: Vec<String> = self
+                .paths
+                .iter()
+                .filter(|p| p.starts_with(package))
+                .take(5)
+                .map(|p| format!("`{}`", p.join(".")))
+                .collect();
+            let fix = if near.is_empty() || package.len() < 2 {
+                "write the whole path, `data.<package>.<rule>`, of a rule in `paths`".to_owned()
+            } else {
+                format!("write one of {}", near.join(", "))
+            };
+            return Err(Problem::new("", message, fix));
+        }
+        let now: Vec<&str> = builtins::NOW.split('.').collect();
+        if !reads_time && self.graph.calls(&parts, &now) {
+            return Err(Problem::new(
+                "",
+                format!("`{path}` reaches a call of `{}`", builtins::NOW),
+                "use `input.context.time_ns` and set `reads_time: true`",
+            ));
+        }
+        Ok(Rule { bundle: Arc::clone(self), path: path.into() })
+    }
+
+    /// A prepared engine: one that this core used before, or a clone of the first. The locks
+    /// are held for a push or a pop, and each thread has a shard that it tries first.
+    fn take(&self) -> Engine {
+        let kept = self.shard().lock().unwrap_or_else(PoisonError::into_inner).pop();
+        kept.unwrap_or_else(|| self.origin.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    fn give_back(&self, engine: Engine) {
+        let mut kept = self.shard().lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < KEPT {
+            kept.push(engine);
+        }
+    }
+
+    fn shard(&self) -> &Mutex<Vec<Engine>> {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static MINE: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+        }
+        let mine = MINE.with(|mine| *mine);
+        self.shards.get(mine % self.shards.len().max(1)).unwrap_or_else(|| Self::spare())
+    }
+
+    /// Never used: a bundle always has shards.
+    fn spare() -> &'static Mutex<Vec<Engine>> {
+        static SPARE: Mutex<Vec<Engine>> = Mutex::new(Vec::new());
+        &SPARE
+    }
+}
+
+impl Rule {
+    /// The bundle that it belongs to.
+    #[must_use]
+    pub fn bundle(&self) -> &Arc<Bundle> {
+        &self.bundle
+    }
+
+    /// Its path, such as `data.acme.authz.decision`.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Its value on the document `input_json`; `None` where it is undefined. Runs on the calling
+    /// thread for up to the limit of time, and needs at most 2 MiB of its stack.
+    ///
+    /// # Errors
+    /// The limits were reached, the input cannot be used, or the policy erred on it.
+    pub fn eval(
+        &self,
+        input_json: &str,
+        limits: Limits,
+    ) -> Result<Option<serde_json::Value>, EvalError> {
+        let taken = input_json.len().saturating_mul(INPUT_FACTOR);
+        let memory = limits.memory.checked_sub(taken).ok_or(EvalError::Memory)?;
+        let input = json::parse(input_json).map_err(|e| EvalError::Input(e.0))?;
+        let mut engine = self.bundle.take();
+        engine.set_execution_timer_config(ExecutionTimerConfig {
+            limit: limits.time,
+            check_interval: CHECK_INTERVAL,
+        });
+        engine.set_input(input);
+        meter::start(memory);
+        let started = Instant::now();
+        let path = self.path.to_string();
+        // A fault of the interpreter ends one evaluation; its engine is dropped.
+        let outcome = catch_unwind(AssertUnwindSafe(|| engine.eval_rule(path)));
+        // The interpreter drops the errors of a function's body where another body gave a
+        // value, limits included, so what counts is what was taken.
+        if started.elapsed() > limits.time {
+            return Err(EvalError::Time);
+        }
+        if meter::exceeded() {
+            return Err(EvalError::Memory);
+        }
+        let value = match outcome {
+            Ok(Ok(value)) => value,
+            Ok(Err(error)) => {
+                self.bundle.give_back(engine);
+                return Err(EvalError::Failed(error.to_string()));
+            }
+            Err(_) => return Err(EvalError::Failed("the interpreter panicked".to_owned())),
+        };
+        engine.set_input(Value::Undefined);
+        self.bundle.give_back(engine);
+        if value == Value::Undefined {
+            return Ok(None);
+        }
+        let mut left = memory;
+        json::to_json(&value, &mut left).map(Some).ok_or(EvalError::Memory)
+    }
+}
+
+fn add(engine: &mut Engine, file: &File) -> Result<(), String> {
+    let Some(at) = &file.at else {
+        let added = engine.add_policy(file.name.clone(), file.text.clone());
+        return added.map(drop).map_err(|e| brief(&e.to_string()));
+    };
+    let document = json::parse(&file.text).map_err(|e| format!("{}: {e}", file.name))?;
+    if !matches!(document, Value::Object(_)) {
+        return Err(format!("{}: a data document must be an object", file.name));
+    }
+    let rooted = at.iter().rev().fold(document, |inner, name| {
+        Value::from(std::collections::BTreeMap::from([(Value::from(name.as_str()), inner)]))
+    });
+    engine.add_data(rooted).map_err(|e| format!("{}: {e}", file.name))
+}
+
+/// The interpreter draws the place below its message; one line is enough.
+fn brief(message: &str) -> String {
+    let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    let place = lines.clone().find_map(|line| line.strip_prefix("--> "));
+    let said = lines.find_map(|line| line.strip_prefix("error: "));
+    match (place, said) {
+        (Some(place), Some(said)) => format!("{place}: {said}"),
+        _ => message.trim().to_owned(),
+    }
+}
+
+/// Compiles now, so that the first Check finds it done and every error shows at load.
+fn prepare(engine: &mut Engine) -> Result<(), String> {
+    match engine.eval_query("true".to_owned(), false) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(brief(&error.to_string())),
+    }
+}

@@ -1,0 +1,237 @@
+//! Accept loops and the life of one connection.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::{http1, http2};
+use hyper::service::Service;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulConnection;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::config::Limits;
+use super::executor::Tracked;
+use super::listener::{Bound, Stream};
+use crate::telemetry::Metrics;
+
+/// A pause after an accept error that does not pass by itself, such as too many open files.
+const BACK_OFF: Duration = Duration::from_millis(50);
+/// A connection that was asked to end for its age and still lives after this is cut. Checks
+/// are bounded far below; only a stream that never ends is met.
+const AGE_GRACE: Duration = Duration::from_secs(30);
+/// Longest header list of one request; Envoy's own default bound is 60 KiB.
+const MAX_HEADER_BYTES: u32 = 64 * 1024;
+/// Room for a usual Check in one flight, and for several large ones on a connection.
+const STREAM_WINDOW: u32 = 256 * 1024;
+const CONNECTION_WINDOW: u32 = 4 << 20;
+
+/// What the connections of one door share.
+#[derive(Clone)]
+pub(super) struct Door {
+    pub name: &'static str,
+    pub limits: Arc<Limits>,
+    pub metrics: Arc<Metrics>,
+    /// Every task of this door: accept loops, connections and streams.
+    pub tasks: TaskTracker,
+    /// Stop accepting and ask connections to end.
+    pub drain: CancellationToken,
+    /// Drop what is left.
+    pub cut: CancellationToken,
+    /// The protocol spoken.
+    pub protocol: Protocol,
+    pub slots: Arc<Semaphore>,
+}
+
+/// What a door speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// gRPC: HTTP/2 with prior knowledge.
+    Http2,
+    /// People and scrapers.
+    Http1,
+}
+
+impl Door {
+    /// Serves one address until the drain.
+    pub(super) fn listen<S, B>(&self, bound: Bound, service: S)
+    where
+        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+        S: Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let door = self.clone();
+        self.tasks.spawn(async move {
+            while let Some(accepted) = door.drain.run_until_cancelled(bound.socket.accept()).await {
+                match accepted {
+                    Ok(stream) => door.open(stream, service.clone()),
+                    Err(error) => door.accept_error(&error).await,
+                }
+            }
+            // Dropping the socket here refuses new connections and removes a Unix socket.
+        });
+    }
+
+    async fn accept_error(&self, error: &io::Error) {
+        use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+        self.metrics.accept_error(self.name);
+        if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
+            return;
+        }
+        tracing::warn!(door = self.name, %error, "a connection could not be accepted");
+        sleep(BACK_OFF).await;
+    }
+
+    fn open<S, B>(&self, stream: Box<dyn Stream>, service: S)
+    where
+        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+        S: Send + Sync + 'static,
+        S::Future: Send + 'static,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let Ok(slot) = self.slots.clone().try_acquire_owned() else {
+            // Closed at once, so that the peer can try another replica.
+            self.metrics.accept_error(self.name);
+            return;
+        };
+        let seen = Arc::new(AtomicBool::new(false));
+        let service = Watched { inner: service, seen: seen.clone() };
+        let io = TokioIo::new(stream);
+        let open = Open { door: self.clone(), seen, _slot: slot, _count: Count::new(self) };
+        match self.protocol {
+            Protocol::Http2 => {
+                let connection = self.http2().serve_connection(io, service);
+                self.tasks.spawn(open.run(connection));
+            }
+            Protocol::Http1 => {
+                let connection = self.http1().serve_connection(io, service);
+                self.tasks.spawn(open.run(connection));
+            }
+        }
+    }
+
+    fn http2(&self) -> http2::Builder<Tracked> {
+        let limits = &self.limits;
+        let mut builder = http2::Builder::new(Tracked(self.tasks.clone()));
+        builder
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(limits.max_concurrent_streams)
+            // Every stream of a connection may be cancelled at once: that is no attack here.
+            .max_pending_accept_reset_streams(limits.max_concurrent_streams as usize)
+            .max_header_list_size(MAX_HEADER_BYTES)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .keep_alive_interval(limits.keepalive.0)
+            .keep_alive_timeout(limits.keepalive_timeout.0);
+        builder
+    }
+
+    fn http1(&self) -> http1::Builder {
+        let mut builder = http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.limits.header_timeout.0)
+            .max_buf_size(MAX_HEADER_BYTES as usize);
+        builder
+    }
+}
+
+/// The gauge of open connections, however they end.
+struct Count(prometheus_client::metrics::gauge::Gauge);
+
+impl Count {
+    fn new(door: &Door) -> Self {
+        let gauge = door.metrics.connections(door.name);
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+struct Open {
+    door: Door,
+    seen: Arc<AtomicBool>,
+    _slot: OwnedSemaphorePermit,
+    _count: Count,
+}
+
+impl Open {
+    /// Drives a connection to its end: its own, or the drain's, its age's or its idleness'.
+    async fn run<C: GracefulConnection + Send + 'static>(self, connection: C) {
+        let limits = &self.door.limits;
+        let mut connection = pin!(connection);
+        let mut first = pin!(sleep(limits.handshake_timeout.0));
+        let mut age = pin!(sleep(jittered(limits.max_connection_age.0)));
+        let (mut waits_for_first, mut leaving) = (true, false);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.door.cut.cancelled() => return,
+                _ = connection.as_mut() => return,
+                () = self.door.drain.cancelled(), if !leaving => {
+                    leaving = true;
+                    connection.as_mut().graceful_shutdown();
+                    // The drain itself cuts in its time.
+                    age.as_mut().reset(tokio::time::Instant::now() + AGE_GRACE);
+                }
+                () = first.as_mut(), if waits_for_first => {
+                    if !self.seen.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    waits_for_first = false;
+                }
+                () = age.as_mut() => {
+                    if leaving {
+                        return;
+                    }
+                    leaving = true;
+                    connection.as_mut().graceful_shutdown();
+                    age.as_mut().reset(tokio::time::Instant::now() + AGE_GRACE);
+                }
+            }
+        }
+    }
+}
+
+/// Up to a tenth less, so that connections opened together do not end together.
+fn jittered(age: Duration) -> Duration {
+    let mut byte = [0];
+    // Without random bytes there is no jitter, and no harm.
+    let _ = getrandom::fill(&mut byte);
+    age.saturating_sub(age.mul_f64(f64::from(byte[0]) / 2560.0))
+}
+
+/// Notes the first request of a connection.
+struct Watched<S> {
+    inner: S,
+    seen: Arc<AtomicBool>,
+}
+
+impl<S: Service<Request<Incoming>>> Service<Request<Incoming>> for Watched<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        self.seen.store(true, Ordering::Relaxed);
+        self.inner.call(request)
+    }
+}

@@ -1,0 +1,105 @@
+//! The service of one HTTP/2 connection: our own method, then health and reflection.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use envoy_types::pb::envoy::service::auth::v3::CheckRequest;
+use futures_util::FutureExt as _;
+use http::{Method, Request, Response};
+use http_body_util::Either;
+use hyper::body::Incoming;
+use tonic::body::Body;
+use tonic::service::Routes;
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+use tower::ServiceExt as _;
+
+use super::response::{Answer, render};
+use super::{request, wire};
+use crate::model::BoxFuture;
+use crate::serve::config::EnvoyVersion;
+use crate::serve::gate::Gate;
+
+const PATH: &str = "/envoy.service.auth.v3.Authorization/Check";
+const NAME: &str = "envoy.service.auth.v3.Authorization";
+/// `envoy/service/auth/v3/external_auth.proto` and everything it imports, made by
+/// `protoc --include_imports --descriptor_set_out` from the `proto` folder of the `envoy-types`
+/// crate (each folder in it is an import path).
+const DESCRIPTORS: &[u8] = include_bytes!("descriptors.bin");
+
+/// Answers every call of the check door.
+#[derive(Clone)]
+pub(crate) struct Service {
+    gate: Arc<Gate>,
+    version: EnvoyVersion,
+    max_size: usize,
+    others: Routes,
+}
+
+/// Tells `grpc.health.v1` watchers the state.
+#[derive(Clone)]
+pub(crate) struct Health(HealthReporter);
+
+impl Health {
+    /// Of the whole server and of the Check service.
+    pub(crate) async fn set(&self, serving: bool) {
+        let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
+        for name in ["", NAME] {
+            self.0.set_service_status(name, status).await;
+        }
+    }
+}
+
+impl Service {
+    /// A service that is `NOT_SERVING` until told otherwise. Without reflection if the descriptors
+    /// cannot be read, which a test rules out.
+    pub(crate) async fn new(
+        gate: Arc<Gate>,
+        version: EnvoyVersion,
+        max_size: usize,
+    ) -> (Self, Health) {
+        let (reporter, server) = tonic_health::server::health_reporter();
+        let health = Health(reporter);
+        health.set(false).await;
+        let mut others = Routes::new(server);
+        let builder = || {
+            tonic_reflection::server::Builder::configure()
+                .register_encoded_file_descriptor_set(DESCRIPTORS)
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        };
+        if let (Ok(v1), Ok(v1alpha)) = (builder().build_v1(), builder().build_v1alpha()) {
+            others = others.add_service(v1).add_service(v1alpha);
+        } else {
+            tracing::error!("the service descriptors cannot be read; no reflection");
+        }
+        (Self { gate, version, max_size, others: others.prepare() }, health)
+    }
+
+    async fn check(self, call: Request<Incoming>) -> Response<wire::Reply> {
+        let timeout = wire::timeout(call.headers());
+        let receive = async {
+            let message = wire::receive::<CheckRequest, _>(call.into_body(), self.max_size).await?;
+            request::read(message)
+        };
+        let version = self.version;
+        let answer = |outcome: &_, facts: &_| match render(outcome, facts, version) {
+            Answer::Check(message) => wire::reply(&*message),
+            Answer::Error => wire::error(tonic::Code::Unavailable, "unavailable"),
+        };
+        self.gate.check(receive, timeout, answer).await
+    }
+}
+
+impl hyper::service::Service<Request<Incoming>> for Service {
+    type Response = Response<Either<wire::Reply, Body>>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn call(&self, call: Request<Incoming>) -> Self::Future {
+        let service = self.clone();
+        if call.uri().path() == PATH && call.method() == Method::POST {
+            return async move { Ok(service.check(call).await.map(Either::Left)) }.boxed();
+        }
+        service.others.oneshot(call).map(|answer| answer.map(|a| a.map(Either::Right))).boxed()
+    }
+}

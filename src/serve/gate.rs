@@ -1,0 +1,212 @@
+//! What every Check has, whichever door it came through: an id, a limit, a deadline, a net under
+//! panics, and exactly one audit event and one metric, written when its [`Ticket`] is dropped.
+//! No other code emits them, so a Check that is cancelled cannot be forgotten and one that ends
+//! well cannot be told of twice.
+
+mod facts;
+mod series;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+
+use self::facts::refused;
+pub use self::facts::{Facts, Retained, describe};
+use self::series::SeriesCache;
+use super::config::{CheckBudget, Limits};
+use super::{Arrival, Decide, Step};
+use crate::audit::{Audit, Event, Kind};
+use crate::clock::{Clock, Now};
+use crate::model::{BodyForm, Code, Outcome, Reason, Record, Refusal, Request};
+use crate::telemetry::Metrics;
+
+/// The one way from a door to a decision.
+pub struct Gate {
+    decide: Arc<dyn Decide>,
+    clock: Clock,
+    metrics: Arc<Metrics>,
+    audit: Audit,
+    series: SeriesCache,
+    limit: i64,
+    budget: Duration,
+    reserve: Duration,
+    /// First half of every Check's id; the second counts.
+    process: u64,
+    count: AtomicU64,
+}
+
+impl std::fmt::Debug for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Gate")
+    }
+}
+
+/// A Check under way. Dropping it ends the Check.
+struct Ticket<'g> {
+    gate: &'g Gate,
+    now: Now,
+    /// What the Check ends as: *cancelled* until something better is known.
+    kind: Kind,
+    reason: Reason,
+    status: u16,
+    /// Form of an answer that the gate itself makes.
+    form: BodyForm,
+    facts: Facts,
+}
+
+impl Gate {
+    /// A gate in front of `decide`. `reasons` are the policies' own that become metric labels;
+    /// others count as `other`.
+    pub fn new(
+        decide: Arc<dyn Decide>,
+        clock: Clock,
+        metrics: Arc<Metrics>,
+        audit: Audit,
+        limits: &Limits,
+        budget: &CheckBudget,
+        reasons: impl IntoIterator<Item = Arc<str>>,
+    ) -> Self {
+        let mut seed = [0; 8];
+        // Ids need be unique, not secret: without random bytes the start time tells runs apart.
+        if getrandom::fill(&mut seed).is_err() {
+            seed = clock.now().unix_nanos.to_be_bytes();
+        }
+        Self {
+            decide,
+            series: SeriesCache::new(metrics.clone(), reasons),
+            clock,
+            metrics,
+            audit,
+            limit: i64::from(limits.max_in_flight),
+            budget: budget.budget.0,
+            reserve: budget.reserve.0,
+            process: u64::from_be_bytes(seed),
+            count: AtomicU64::new(0),
+        }
+    }
+
+    /// Makes one Check: receives the request, decides it, renders the answer, and tells of it.
+    ///
+    /// `receive` yields the request, or how it could not be read. `timeout` is what the caller
+    /// said it will wait. `render` makes the door's answer; it is called again with a denial if
+    /// it panics.
+    pub async fn check<R>(
+        &self,
+        receive: impl Future<Output = Result<Request, Refusal>>,
+        timeout: Option<Duration>,
+        render: impl Fn(&Outcome, &Facts) -> R,
+    ) -> R {
+        let mut ticket = self.admit();
+        let outcome = if self.metrics.in_flight.get() > self.limit {
+            self.metrics.shed.inc();
+            refused(Code::Overloaded.into(), ticket.form)
+        } else {
+            self.decide_within(receive, timeout, &mut ticket).await
+        };
+        ticket.settle(&outcome, self);
+        let answer = AssertUnwindSafe(|| render(&outcome, &ticket.facts));
+        if let Ok(answer) = std::panic::catch_unwind(answer) {
+            return answer;
+        }
+        let outcome = self.panicked(&mut ticket);
+        ticket.settle(&outcome, self);
+        render(&outcome, &ticket.facts)
+    }
+
+    fn admit(&self) -> Ticket<'_> {
+        self.metrics.in_flight.inc();
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let check_id = format!("{:016x}-{count:x}", self.process).into_boxed_str();
+        Ticket {
+            gate: self,
+            now: self.clock.now(),
+            kind: Kind::Unavailable,
+            reason: Code::Cancelled.into(),
+            status: 503,
+            form: BodyForm::Oauth,
+            facts: Facts::new(Record { check_id, ..Record::default() }),
+        }
+    }
+
+    async fn decide_within(
+        &self,
+        receive: impl Future<Output = Result<Request, Refusal>>,
+        timeout: Option<Duration>,
+        ticket: &mut Ticket<'_>,
+    ) -> Outcome {
+        let time = timeout.map_or(self.budget, |timeout| timeout.min(self.budget));
+        // A caller in a hurry still gets half of its time used to decide.
+        let time = time.saturating_sub(self.reserve).max(time / 2);
+        let now = ticket.now;
+        let deadline = now.mono.checked_add(time).unwrap_or(now.mono);
+        let arrival = Arrival { now, deadline };
+        let journey = async {
+            let request = match receive.await {
+                Ok(request) => request,
+                Err(refusal) => {
+                    ticket.facts.record.detail = refusal.detail;
+                    return refused(refusal, BodyForm::Oauth);
+                }
+            };
+            ticket.form = BodyForm::negotiate(BodyForm::Oauth, &request);
+            ticket.facts.describe(&request);
+            match self.decide.decide(&request, arrival, &mut ticket.facts.record) {
+                Step::Ready(outcome) => outcome,
+                Step::Pending(outcome) => outcome.await,
+            }
+        };
+        let guarded = AssertUnwindSafe(journey).catch_unwind();
+        match tokio::time::timeout_at(deadline.into(), guarded).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => self.panicked(ticket),
+            Err(_) => refused(Code::DeadlineExceeded.into(), ticket.form),
+        }
+    }
+
+    fn panicked(&self, ticket: &mut Ticket<'_>) -> Outcome {
+        self.metrics.panics.inc();
+        let check_id = &*ticket.facts.record.check_id;
+        tracing::error!(check_id, "a Check panicked; it is denied, others go on");
+        ticket.facts.record.detail = "panic";
+        refused(Code::InternalError.into(), ticket.form)
+    }
+}
+
+impl Ticket<'_> {
+    /// Notes what the Check ends as.
+    fn settle(&mut self, outcome: &Outcome, gate: &Gate) {
+        self.kind = Kind::of(outcome);
+        (self.reason, self.status) = match outcome {
+            Outcome::Allow(allow) => (allow.reason.clone(), 200),
+            Outcome::Deny(deny) => (deny.reason.clone(), deny.status),
+            Outcome::Unavailable(unavailable) => (unavailable.reason.clone(), 503),
+        };
+        self.facts.hash_subject(&gate.audit);
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        let gate = self.gate;
+        gate.metrics.in_flight.dec();
+        let took = gate.clock.now().mono.saturating_duration_since(self.now.mono);
+        if self.facts.subject_hash.is_none() {
+            self.facts.hash_subject(&gate.audit);
+        }
+        let route = self.facts.record.route.as_ref();
+        gate.series.observe(self.kind, &self.reason, route, took);
+        gate.audit.emit(Event {
+            at: self.now,
+            took,
+            kind: self.kind,
+            reason: self.reason.clone(),
+            status: self.status,
+            record: std::mem::take(&mut self.facts.record),
+            subject_hash: self.facts.subject_hash,
+            altered: self.facts.altered,
+        });
+    }
+}

@@ -1,0 +1,175 @@
+//! Addresses: bound before anything is served, released at the end.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
+
+use super::config::{Address, Endpoint, Listen};
+
+const BACKLOG: u32 = 1024;
+/// Mode of the check and admin doors' sockets: the owner and the group may connect.
+const SOCKET_MODE: u32 = 0o660;
+
+/// An address that cannot be bound.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {source}")]
+pub struct BindError {
+    /// The address.
+    pub address: String,
+    /// What the system says.
+    pub source: io::Error,
+}
+
+/// One bound address.
+#[derive(Debug)]
+pub struct Bound {
+    pub(super) socket: Socket,
+    /// Where it listens; with the port that was taken for port 0.
+    pub endpoint: Endpoint,
+}
+
+/// Every door's bound addresses.
+#[derive(Debug)]
+pub struct Bounds {
+    /// Of the check door.
+    pub check: Vec<Bound>,
+    /// Of the admin door.
+    pub admin: Vec<Bound>,
+}
+
+#[derive(Debug)]
+pub(super) enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener, #[expect(dead_code, reason = "removes the path when dropped")] SocketPath),
+}
+
+/// A byte stream of either kind.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// Binds every address of `listen`, or none.
+///
+/// # Errors
+/// At the first address that cannot be bound.
+pub fn bind(listen: &Listen) -> Result<Bounds, BindError> {
+    let all = |list: &[Address]| list.iter().map(bind_one).collect::<Result<Vec<_>, _>>();
+    Ok(Bounds { check: all(&listen.check)?, admin: all(&listen.admin)? })
+}
+
+fn bind_one(address: &Address) -> Result<Bound, BindError> {
+    let failed = |source| BindError { address: address.text().to_owned(), source };
+    let endpoint =
+        address.endpoint().map_err(|problem| failed(io::Error::other(problem.message)))?;
+    let bound = match endpoint {
+        Endpoint::Tcp(at) => bind_tcp(at),
+        Endpoint::Unix(path) => bind_unix(&path).map(|(listener, guard)| Bound {
+            socket: Socket::Unix(listener, guard),
+            endpoint: Endpoint::Unix(path),
+        }),
+    };
+    bound.map_err(failed)
+}
+
+fn bind_tcp(at: std::net::SocketAddr) -> io::Result<Bound> {
+    let socket = if at.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(at)?;
+    let listener = socket.listen(BACKLOG)?;
+    let endpoint = Endpoint::Tcp(listener.local_addr()?);
+    Ok(Bound { socket: Socket::Tcp(listener), endpoint })
+}
+
+/// Removes the socket's path, if it still names this socket.
+#[derive(Debug)]
+pub(super) struct SocketPath {
+    path: PathBuf,
+    inode: (u64, u64),
+}
+
+impl Drop for SocketPath {
+    fn drop(&mut self) {
+        if fs::symlink_metadata(&self.path).is_ok_and(|m| (m.dev(), m.ino()) == self.inode) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The socket is made in a private directory, gets its mode there and is then linked to its
+/// place: nobody can connect before the mode is right, and a link is never followed.
+fn bind_unix(path: &Path) -> io::Result<(UnixListener, SocketPath)> {
+    remove_stale(path)?;
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    let private = Private::new(parent)?;
+    let made = private.0.join("s");
+    let listener = UnixListener::bind(&made)?;
+    fs::set_permissions(&made, Permissions::from_mode(SOCKET_MODE))?;
+    fs::hard_link(&made, path)?;
+    let metadata = fs::symlink_metadata(path)?;
+    let guard = SocketPath { path: path.to_owned(), inode: (metadata.dev(), metadata.ino()) };
+    Ok((listener, guard))
+}
+
+/// Removes a socket that nobody listens on; everything else in its place is an error.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let metadata = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    };
+    if metadata.file_type().is_symlink() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is a symbolic link"));
+    }
+    if !metadata.file_type().is_socket() {
+        let text = "the path exists and is no socket";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+    }
+    match std::os::unix::net::UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Err(error) => Err(error),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another process listens on it")),
+    }
+}
+
+/// A directory that only we can enter, removed when dropped.
+struct Private(PathBuf);
+
+impl Private {
+    fn new(parent: &Path) -> io::Result<Self> {
+        let mut last = io::Error::other("no free name");
+        for n in 0..16_u8 {
+            let path = parent.join(format!(".p{}.{n}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) => last = error,
+            }
+            if last.kind() != io::ErrorKind::AlreadyExists {
+                break;
+            }
+        }
+        Err(last)
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.0.join("s"));
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+impl Socket {
+    pub(super) async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // Answers are small and each is waited for.
+                stream.set_nodelay(true)?;
+                Ok(Box::new(stream))
+            }
+            Self::Unix(listener, _) => Ok(Box::new(listener.accept().await?.0)),
+        }
+    }
+}

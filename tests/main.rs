@@ -1,0 +1,30 @@
+//! Portcullis as it is used: the real binary behind a real Envoy, with a backend that says what
+//! it saw. And the architecture, as rules over the source.
+
+#[cfg(test)]
+#[path = "../deploy/playground/kit.rs"]
+mod kit;
+
+#[cfg(test)]
+mod harness;
+
+#[cfg(test)]
+mod answers;
+#[cfg(test)]
+mod architecture;
+#[cfg(test)]
+mod bodies;
+#[cfg(test)]
+mod clients;
+#[cfg(test)]
+mod configs;
+#[cfg(test)]
+mod doors;
+#[cfg(test)]
+mod envoy_files;
+#[cfg(test)]
+mod spellings;
+#[cfg(test)]
+mod spoofing;
+#[cfg(test)]
+mod story;
