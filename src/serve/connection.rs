@@ -73,23 +73,33 @@ impl Door {
     {
         let door = self.clone();
         self.tasks.spawn(async move {
+            let mut failing = false;
             while let Some(accepted) = door.drain.run_until_cancelled(bound.socket.accept()).await {
                 match accepted {
-                    Ok(stream) => door.open(stream, service.clone()),
-                    Err(error) => door.accept_error(&error).await,
+                    Ok(stream) => {
+                        failing = false;
+                        door.open(stream, service.clone());
+                    }
+                    Err(error) => {
+                        door.accept_error(&error, failing).await;
+                        failing = true;
+                    }
                 }
             }
             // Dropping the socket here refuses new connections and removes a Unix socket.
         });
     }
 
-    async fn accept_error(&self, error: &io::Error) {
+    /// Counts it, logs the first of a row, and waits where waiting may help.
+    async fn accept_error(&self, error: &io::Error, failing: bool) {
         use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
         self.metrics.accept_error(self.name);
         if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
             return;
         }
-        tracing::warn!(door = self.name, %error, "a connection could not be accepted");
+        if !failing {
+            tracing::warn!(door = self.name, %error, "a connection could not be accepted");
+        }
         sleep(BACK_OFF).await;
     }
 

@@ -165,8 +165,9 @@ impl Socket {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
-                // Answers are small and each is waited for.
-                stream.set_nodelay(true)?;
+                // Answers are small and each is waited for. A peer that is gone already is seen
+                // by its connection, and is no reason to slow down accepting.
+                let _ = stream.set_nodelay(true);
                 Ok(Box::new(stream))
             }
             Self::Unix(listener, _) => Ok(Box::new(listener.accept().await?.0)),
