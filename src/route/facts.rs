@@ -9,6 +9,7 @@ use super::attributes::{Attribute, Claim, Source, What};
 use super::body::{self, Pointer, Read};
 use super::config::{Kind, PeerField};
 use super::json::{self, Writer};
+use super::limits;
 use super::pattern::{value, visible};
 use super::query::{self, Values, ambiguous};
 use super::table::Matched;
@@ -280,6 +281,10 @@ fn strings<'v>(
 
 /// A value that came as JSON.
 fn whole(attribute: &Attribute, json: &str, out: &mut Writer) -> Result<bool, Refusal> {
+    // Nested values are read once for each level, so their length is bounded before.
+    if json.len() > limits::INPUT_BYTES {
+        return Err(limits::too_large("a declared value is too long"));
+    }
     let each = |out: &mut Writer, json: &str| {
         if !is_of(attribute.kind, json) {
             return Err(WRONG_TYPE);

@@ -35,6 +35,14 @@ fn a_full_route_has_no_problem() {
 }
 
 #[test]
+fn the_schema_has_the_keys_that_people_write() {
+    let schema = schemars::schema_for!(crate::route::RoutesConfig).to_value().to_string();
+    for key in ["match", "use", "type", "attributes", "encoded_slash", "authenticated"] {
+        assert!(schema.contains(&format!("\"{key}\"")), "{key}");
+    }
+}
+
+#[test]
 fn an_unknown_key_is_refused() {
     let typo = json!({"name": "one", "acess": "public"});
     assert!(serde_json::from_value::<RouteConfig>(typo).is_err());

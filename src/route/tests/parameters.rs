@@ -213,6 +213,8 @@ fn s1_5_input_is_bounded() {
     for beyond in [nested(32), nested(100_000), text(65_537), members(5_000), text(2 << 20)] {
         assert_eq!(refused(&table, &of(&beyond)), Code::InputTooLarge);
     }
+    let spaces = format!("[{}1]", " ".repeat(300 << 10));
+    assert_eq!(refused(&table, &of(&spaces)), Code::InputTooLarge);
     let strings = Value::from(vec!["a".repeat(60_000); 6]).to_string();
     assert_eq!(refused(&table, &of(&strings)), Code::InputTooLarge);
     let long = format!("/?office={}", "a".repeat(65_537));
