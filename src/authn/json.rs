@@ -1,5 +1,6 @@
 //! Strict JSON: no duplicate keys, bounded nesting, nothing after the value.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -11,15 +12,14 @@ const MAX_DEPTH: usize = 16;
 /// `bytes` as a JSON object. Two readers of a text that this accepts read the same members.
 pub(super) fn object(bytes: &[u8]) -> Option<Map<String, Value>> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = Strict(MAX_DEPTH).deserialize(&mut deserializer).ok()?;
+    Strict(MAX_DEPTH).deserialize(&mut deserializer).ok()?;
     deserializer.end().ok()?;
-    match value {
-        Value::Object(map) => Some(map),
-        _ => None,
-    }
+    // Read again, as `serde_json` itself makes values: how it hands over numbers depends on
+    // what else in the program asks of it.
+    serde_json::from_slice(bytes).ok()
 }
 
-/// Reads one value with so many levels of nesting left.
+/// Looks at one value with so many levels of nesting left.
 #[derive(Clone, Copy)]
 struct Strict(usize);
 
@@ -30,67 +30,60 @@ impl Strict {
 }
 
 impl<'de> DeserializeSeed<'de> for Strict {
-    type Value = Value;
+    type Value = ();
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Strict {
-    type Value = Value;
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
+    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
         let inner = self.inner()?;
-        let mut list = Vec::new();
-        while let Some(value) = entries.next_element_seed(inner)? {
-            list.push(value);
-        }
-        Ok(Value::Array(list))
+        while entries.next_element_seed(inner)?.is_some() {}
+        Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         let inner = self.inner()?;
-        let mut map = Map::new();
+        let mut names = HashSet::new();
         while let Some(name) = members.next_key::<String>()? {
-            let value = members.next_value_seed(inner)?;
-            if map.insert(name, value).is_some() {
+            if !names.insert(name) {
                 return Err(A::Error::custom("duplicate member"));
             }
+            members.next_value_seed(inner)?;
         }
-        Ok(Value::Object(map))
+        Ok(())
     }
 }
 
@@ -110,6 +103,7 @@ mod tests {
             "",
             "{",
             "{\"a\":\"\u{0}\"}",
+            r#"{"a":"\ud800"}"#,
         ] {
             assert_eq!(object(text.as_bytes()), None, "{text}");
         }
@@ -121,5 +115,7 @@ mod tests {
         assert!(object(nested(MAX_DEPTH).as_bytes()).is_some());
         assert!(object(nested(MAX_DEPTH + 1).as_bytes()).is_none());
         assert!(object(nested(100_000).as_bytes()).is_none());
+        let same = r#"{"a":[{"b":1},{"b":2}],"b":-1.5,"c":null,"d":true,"e":"\n"}"#;
+        assert_eq!(Value::Object(object(same.as_bytes()).unwrap()).to_string(), same);
     }
 }
