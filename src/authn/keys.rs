@@ -9,46 +9,11 @@ use jsonwebtoken::Algorithm;
 use super::config::KeysConfig;
 use super::fetch::{Fetched, Fetcher};
 use super::jwks::{Key, Parsed};
+use super::keyset::KeySet;
 use crate::clock::{Clock, Expiry, Now};
 use crate::model::{Code, Digest, Refusal};
 use crate::store::Flight;
 use crate::telemetry::Metrics;
-
-/// Keys of one issuer that serve together.
-#[derive(Debug, Default)]
-pub(super) struct KeySet {
-    keys: Vec<Arc<Key>>,
-    /// Until when they serve; `None` is for ever (keys from a file).
-    serves_until: Option<Expiry>,
-    /// Moves whenever a key comes or goes.
-    pub generation: u64,
-}
-
-impl KeySet {
-    /// Whether there are keys that may still serve.
-    pub(super) fn serves(&self, now: &Now) -> bool {
-        !self.keys.is_empty() && !self.serves_until.is_some_and(|end| end.is_past(now))
-    }
-
-    /// Whether `key` is one of these. Equal keys of later fetches are the same allocation.
-    pub(super) fn contains(&self, key: &Arc<Key>) -> bool {
-        self.keys.iter().any(|known| Arc::ptr_eq(known, key))
-    }
-
-    /// The keys that a token with this header may be signed with; without `kid` all that fit.
-    pub(super) fn candidates<'a>(
-        &'a self,
-        kid: Option<&'a str>,
-        algorithm: Algorithm,
-    ) -> impl Iterator<Item = &'a Arc<Key>> {
-        let named = move |key: &Key| kid.is_none() || key.kid.as_deref() == kid;
-        self.keys.iter().filter(move |key| named(key) && key.algorithms.contains(&algorithm))
-    }
-
-    fn has_kid(&self, kid: &str) -> bool {
-        self.keys.iter().any(|key| key.kid.as_deref() == Some(kid))
-    }
-}
 
 /// How an issuer stands, for `/ready?verbose`.
 #[derive(Debug, Clone)]

@@ -15,11 +15,13 @@ mod algorithm;
 mod cached;
 mod claims;
 mod config;
+mod demand;
 mod fetch;
 mod header;
 mod json;
 mod jwks;
 mod keys;
+mod keyset;
 mod problems;
 mod rules;
 #[cfg(test)]

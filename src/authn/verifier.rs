@@ -13,14 +13,13 @@ use super::config::{IssuerConfig, TokensConfig};
 use super::fetch::Fetcher;
 use super::header::Header;
 use super::jwks::{self, Key};
-use super::keys::{IssuerState, KeySet, Keys};
+use super::keys::{IssuerState, Keys};
+use super::keyset::KeySet;
 use super::rules::Rules;
 use super::token::Unverified;
-use super::{Authenticator, Verified, claims};
+use super::{Authenticator, Verified, claims, demand};
 use crate::clock::{Clock, Expiry, Now};
-use crate::model::{
-    BoxFuture, CacheState, Code, Demand, Digest, Hasher, Problem, Refusal, Secret, VerifiedToken,
-};
+use crate::model::{BoxFuture, CacheState, Code, Demand, Digest, Hasher, Problem, Refusal, Secret};
 use crate::store::Cache;
 use crate::telemetry::Metrics;
 
@@ -126,7 +125,7 @@ impl Verifier {
         &self,
         entry: &Entry,
         hash: &Digest,
-        demand: &Demand,
+        asked: &Demand,
         now: &Now,
     ) -> Option<Result<Verified, Refusal>> {
         let set = self.issuers.get(entry.issuer)?.keys.set();
@@ -137,7 +136,8 @@ impl Verifier {
         if !set.serves(now) {
             return None;
         }
-        let checked = check_times(&entry.token, now).and_then(|()| meets(&entry.token, demand));
+        let checked =
+            demand::in_time(&entry.token, now).and_then(|()| demand::meets(&entry.token, asked));
         Some(checked.map(|()| (Arc::clone(&entry.token), CacheState::Hit)))
     }
 
@@ -178,13 +178,13 @@ impl Verifier {
         &self,
         token: &str,
         hash: Digest,
-        demand: &Demand,
+        asked: &Demand,
         now: &Now,
     ) -> Result<Verified, Refusal> {
         let reject = |refusal| self.reject(hash, refusal, None, now);
         let (index, issuer, unverified) = self.open(token).map_err(reject)?;
         let rules = &issuer.rules;
-        accepts_issuer(demand, &rules.name)?;
+        demand::accepts_issuer(asked, &rules.name)?;
         let header = Header::check(&unverified.header, rules).map_err(reject)?;
         let set = issuer.keys.find(header.kid, header.algorithm, now).await?;
         let key = signer(&set, &header, &unverified)
@@ -199,7 +199,7 @@ impl Verifier {
             key,
         };
         self.verified.insert(hash, Arc::new(entry));
-        meets(&token, demand)?;
+        demand::meets(&token, asked)?;
         Ok((token, CacheState::Miss))
     }
 }
@@ -271,37 +271,4 @@ fn signer(set: &KeySet, header: &Header<'_>, token: &Unverified<'_>) -> Result<A
     };
     let found = set.candidates(header.kid, header.algorithm).find(verifies);
     found.cloned().ok_or(Refusal::new(Code::TokenSignature, "the signature verifies under no key"))
-}
-
-fn accepts_issuer(demand: &Demand, name: &Arc<str>) -> Result<(), Refusal> {
-    if demand.issuers.is_empty() || demand.issuers.contains(name) {
-        return Ok(());
-    }
-    Err(Refusal::new(Code::TokenIssuer, "the route accepts other issuers"))
-}
-
-fn check_times(token: &VerifiedToken, now: &Now) -> Result<(), Refusal> {
-    if token.expires.is_past(now) {
-        return Err(Refusal::new(Code::TokenExpired, "exp has passed"));
-    }
-    if token.not_before_nanos.is_some_and(|start| now.unix_nanos < start) {
-        return Err(Refusal::new(Code::TokenNotYetValid, "nbf has not come"));
-    }
-    Ok(())
-}
-
-/// Whether the token is what the route asks for.
-fn meets(token: &VerifiedToken, demand: &Demand) -> Result<(), Refusal> {
-    accepts_issuer(demand, &token.issuer_name)?;
-    let asked = &demand.audiences;
-    if !asked.is_empty() && !token.audiences.iter().any(|audience| asked.contains(audience)) {
-        return Err(Refusal::new(Code::TokenAudience, "the route is for other audiences"));
-    }
-    if !demand.scopes.iter().all(|scope| token.scopes.contains(scope)) {
-        return Err(Refusal::new(
-            Code::InsufficientScope,
-            "a scope that the route needs is missing",
-        ));
-    }
-    Ok(())
 }

@@ -1,0 +1,45 @@
+//! Keys of one issuer that serve together.
+
+use std::sync::Arc;
+
+use jsonwebtoken::Algorithm;
+
+use super::jwks::Key;
+use crate::clock::{Expiry, Now};
+
+/// A set that is never changed, only replaced.
+#[derive(Debug, Default)]
+pub(super) struct KeySet {
+    pub keys: Vec<Arc<Key>>,
+    /// Until when they serve; `None` is for ever (keys from a file).
+    pub serves_until: Option<Expiry>,
+    /// Moves whenever a key comes or goes.
+    pub generation: u64,
+}
+
+impl KeySet {
+    /// Whether there are keys that may still serve.
+    pub(super) fn serves(&self, now: &Now) -> bool {
+        !self.keys.is_empty() && !self.serves_until.is_some_and(|end| end.is_past(now))
+    }
+
+    /// Whether `key` is one of these. Equal keys of later fetches are the same allocation.
+    pub(super) fn contains(&self, key: &Arc<Key>) -> bool {
+        self.keys.iter().any(|known| Arc::ptr_eq(known, key))
+    }
+
+    /// The keys that a token with this header may be signed with; without `kid` all that fit.
+    pub(super) fn candidates<'a>(
+        &'a self,
+        kid: Option<&'a str>,
+        algorithm: Algorithm,
+    ) -> impl Iterator<Item = &'a Arc<Key>> {
+        let named = move |key: &Key| kid.is_none() || key.kid.as_deref() == kid;
+        self.keys.iter().filter(move |key| named(key) && key.algorithms.contains(&algorithm))
+    }
+
+    /// Whether a key of that `kid` is there, for whatever algorithm.
+    pub(super) fn has_kid(&self, kid: &str) -> bool {
+        self.keys.iter().any(|key| key.kid.as_deref() == Some(kid))
+    }
+}
