@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
 
 use super::{get, one, with_headers};
-use crate::model::{Code, Request};
 use crate::model::Strip;
+use crate::model::{Code, Request};
 
 fn strip(route: Value, request: &Request, verified: bool) -> Result<Strip, Code> {
     let table = one(route);

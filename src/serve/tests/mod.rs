@@ -30,7 +30,7 @@ use super::{
 };
 use crate::audit::Audit;
 use crate::clock::Clock;
-use crate::model::{Allow, Code, HumanDuration, Outcome, Record, Request};
+use crate::model::{Allow, Code, HumanDuration, Outcome, Record, Request, Strip};
 use crate::telemetry::Metrics;
 
 /// Decides by what the path says.
@@ -38,7 +38,8 @@ struct Fake;
 
 fn allow() -> Outcome {
     let reason = Code::PublicRoute.into();
-    Outcome::Allow(Allow { reason, decision: None, remove: Vec::new(), remove_query: Vec::new() })
+    let (strip, remove, spellings) = (Strip::default(), Vec::new(), Arc::default());
+    Outcome::Allow(Allow { reason, decision: None, strip, remove, spellings })
 }
 
 impl Decide for Fake {

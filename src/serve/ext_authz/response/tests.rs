@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::audit::SubjectHash;
 use crate::clock::Clock;
-use crate::model::{Class, Code, Reason, Record};
+use crate::model::{Class, Code, Reason, Record, Strip};
 
 fn facts() -> Facts {
     let record = Record {
@@ -139,7 +139,8 @@ fn p07_set_headers_overwrite_and_response_headers_append() {
         reason: Code::Allowed.into(),
         decision: Some(decision),
         remove: ["x-user_id", "X-User-Id", "x-user-name"].map(Into::into).to_vec(),
-        remove_query: vec!["access_token".into()],
+        strip: Strip { query: vec!["access_token".into()], ..Strip::default() },
+        spellings: Arc::default(),
     };
     let answer = message(&Outcome::Allow(allow));
     assert_eq!(code(&answer), 0);
@@ -165,7 +166,8 @@ fn the_metadata_names_the_check_and_a_policy_cannot_forge_it() {
         reason: Code::Allowed.into(),
         decision: Some(decision(&[], &[])),
         remove: Vec::new(),
-        remove_query: Vec::new(),
+        strip: Strip::default(),
+        spellings: Arc::default(),
     };
     let fields = message(&Outcome::Allow(allow)).dynamic_metadata.unwrap().fields;
     let text = |name: &str| match fields.get(name).and_then(|value| value.kind.as_ref()) {
