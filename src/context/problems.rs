@@ -3,7 +3,10 @@
 use super::config::{ApiKey, ContextConfig, Credential, OnFailure, Owner, Source, UserApi};
 use super::user_api::api_key_header;
 use crate::dependency::{TemplateError, UrlTemplate};
-use crate::model::Problem;
+use crate::model::{HumanSize, Problem};
+
+/// Largest profile: it must fit into a part of the cache.
+const LARGEST: HumanSize = HumanSize(512 << 10);
 
 impl ContextConfig {
     /// Everything that is wrong with the section; pointers are relative to it.
@@ -86,11 +89,13 @@ impl ContextConfig {
                 "write a part of `ttl`, or leave it out for a fifth",
             ));
         }
-        if self.cache.0 < 1 << 20 {
+        let largest = self.user_api.as_ref().map_or(0, |api| api.max_response.0);
+        let least = largest.saturating_mul(4).max(1 << 20);
+        if self.cache.0 < least {
             found.push(Problem::new(
                 "/cache",
                 format!("`{}` is too little to keep contexts in", self.cache),
-                "write at least `1MiB`",
+                format!("write at least `{}`", HumanSize(least)),
             ));
         }
         found
@@ -104,6 +109,13 @@ impl UserApi {
         found.extend(self.failure_problems());
         if let Some(owner) = &self.owner {
             found.extend(owner.problems().into_iter().map(|problem| problem.under("/owner")));
+        }
+        if self.max_response > LARGEST {
+            found.push(Problem::new(
+                "/max_response",
+                format!("`{}` is more than a profile that can be kept", self.max_response),
+                format!("write at most `{LARGEST}`"),
+            ));
         }
         let zeros = [
             ("/timeout", self.timeout.0.is_zero(), "`1s`"),

@@ -3,10 +3,15 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
-use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter, sync};
+use quick_cache::{DefaultHashBuilder, Lifecycle, OptionsBuilder, Weighter, sync};
 
 use crate::clock::Now;
 use crate::telemetry::{CacheSize, CacheStats, Metrics};
+
+/// The parts of a cache are bounded each for itself, so none may be smaller than this: it must
+/// hold the largest value, whatever the number of cores.
+const PART_BYTES: u64 = 1 << 20;
+const MAX_PARTS: u64 = 64;
 
 /// What a cache needs to know of its values. Values are cheap to clone (an `Arc`).
 pub trait Cached: Clone + Send + Sync + 'static {
@@ -72,13 +77,18 @@ where
         let stats = metrics.cache(name);
         // An average entry of these caches is about a kilobyte.
         let items = usize::try_from(bytes / 1024).unwrap_or(usize::MAX).clamp(16, 1 << 20);
-        let map = sync::Cache::with(
-            items,
-            bytes,
-            Weigh,
-            DefaultHashBuilder::default(),
-            Count(stats.clone()),
-        );
+        // A power of two, rounded down.
+        let parts = 1_usize << (bytes / PART_BYTES).clamp(1, MAX_PARTS).ilog2();
+        let (hash, count) = (DefaultHashBuilder::default(), Count(stats.clone()));
+        let options = OptionsBuilder::new()
+            .shards(parts)
+            .estimated_items_capacity(items)
+            .weight_capacity(bytes)
+            .build();
+        let map = match options {
+            Ok(options) => sync::Cache::with_options(options, Weigh, hash, count),
+            Err(_) => sync::Cache::with(items, bytes, Weigh, hash, count),
+        };
         let inner = Arc::new(Inner { map, stats });
         let size: Arc<dyn CacheSize> = inner.clone();
         metrics.watch_cache(name, &size);
@@ -162,6 +172,17 @@ mod tests {
 
         fn bytes(&self) -> usize {
             self.0.len()
+        }
+    }
+
+    #[test]
+    fn a_large_value_is_kept_whatever_the_number_of_cores() {
+        let (metrics, clock) = (Metrics::new(), Clock::manual(0));
+        let expiry = Expiry::after(&clock.now(), Duration::from_secs(5));
+        for mebibytes in [1, 3, 32, 1024] {
+            let cache = Cache::<u32, Value>::new("test", mebibytes << 20, &metrics);
+            cache.insert(1, Value("x".repeat(900 << 10).into(), expiry));
+            assert!(cache.peek(&1, &clock.now()).is_some(), "{mebibytes} MiB");
         }
     }
 

@@ -63,6 +63,8 @@ fn every_impossible_combination_is_named_where_it_stands() {
         (json!({"ttl": "0s"}), vec!["/ttl"]),
         (json!({"ttl": "60s", "refresh_ahead": "60s"}), vec!["/refresh_ahead"]),
         (json!({"cache": "64KiB"}), vec!["/cache"]),
+        (both(api(&json!({"max_response": "512KiB"})), "cache", json!("1MiB")), vec!["/cache"]),
+        (api(&json!({"max_response": "513KiB"})), vec!["/user_api/max_response"]),
         (api(&json!({"api_key": key})), vec!["/user_api/api_key"]),
         (by_key(json!(null)), vec!["/user_api/api_key"]),
         (by_key(json!({})), vec!["/user_api/api_key/value"]),
