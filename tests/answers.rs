@@ -140,7 +140,7 @@ fn s8_2_portcullis_ended_is_503_and_forwards_nothing() {
 fn envoys_timeout_counts_where_it_is_the_smaller() {
     let world = Setup::quickstart()
         .envoy("timeout: 0.5s", "timeout: 0.2s")
-        .portcullis("check: { budget: 400ms", "check: { budget: 10s")
+        .portcullis("check: { budget: 400ms, reserve: 10ms", "check: { budget: 10s, reserve: 100ms")
         .portcullis("timeout: 350ms", "timeout: 9s")
         .start();
     world.backend.user_delay.store(5_000, Ordering::SeqCst);

@@ -10,6 +10,19 @@ use crate::harness::{Answer, Ask, Setup, Token, grpc};
 
 const OWN: &str = "/cwms-data/timeseries?office=SPK&name=Elev";
 
+/// A gRPC method is always a POST; what it does is said here.
+const SERVICE: &str = "routes:
+- name: service
+  match: { path: \"/series.v1.Series/{method}\", methods: [POST] }
+  access: authenticated
+  policy: cwms
+  resource: timeseries
+  action: read
+  attributes:
+    office_id: { header: x-office, use: selects }
+  require_headers: [x-cwms-auth-context]
+";
+
 /// The backend is spoken to in the client's own protocol.
 fn any_protocol() -> Setup {
     let from = "  - name: backend\n    type: STATIC\n";
@@ -25,20 +38,21 @@ fn any_protocol() -> Setup {
 
 #[test]
 fn s3_4_a_grpc_caller_gets_a_grpc_status() {
-    let world = any_protocol().start();
+    let world = any_protocol().portcullis("routes:\n", SERVICE).start();
     let token = format!("Bearer {}", Token::of("dam.operator").sign());
-    let call =
-        |headers: &[(&str, &str)], target| grpc::call(world.ports.envoy, target, headers, b"");
+    let call = |headers: &[(&str, &str)]| {
+        grpc::call(world.ports.envoy, "/series.v1.Series/Read", headers, b"")
+    };
 
-    let reply = call(&[("authorization", &token)], OWN);
+    let reply = call(&[("authorization", &token), ("x-office", "SPK")]);
     assert_eq!((reply.http, reply.status), (200, None), "{reply:?}");
     let seen: serde_json::Value = serde_json::from_slice(&reply.payload).unwrap();
     assert!(seen.to_string().contains("x-cwms-auth-context"), "{seen}");
 
-    let reply = call(&[], OWN);
+    let reply = call(&[("x-office", "SPK")]);
     assert_eq!((reply.http, reply.status), (200, Some(16)), "unauthenticated: {reply:?}");
     assert!(!reply.message.is_empty(), "{reply:?}");
-    let reply = call(&[("authorization", &token)], "/cwms-data/timeseries?office=SWT");
+    let reply = call(&[("authorization", &token), ("x-office", "SWT")]);
     assert_eq!((reply.http, reply.status), (200, Some(7)), "permission denied: {reply:?}");
     assert_eq!(world.backend.requests(), 1);
 }

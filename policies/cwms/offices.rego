@@ -20,11 +20,17 @@ else := roles if {
 	office in offices
 }
 
+# geography/data.json. Where it lies among the data depends on which folder was loaded, policies or
+# policies/cwms.
+geography := found if found := data.cwms.geography
+
+else := found if found := data.geography
+
 # A regional data manager works in all offices of his region. Undefined for everybody else.
 region_offices := names if {
 	input.user.persona == "data_manager"
 	"data_manager" in roles
-	names := data.cwms.regions[input.user.region]
+	names := geography.regions[input.user.region]
 }
 
 manages_data if "data_manager" in roles_here

@@ -63,12 +63,16 @@ fn panics_outside_tests() {
         ("const A: &str = r#\"a \" .unwrap() \"#; // panic!", false),
         ("const A: char = '\"'; fn f() { g().unwrap() } const B: char = '\"';", true),
         ("#[cfg(test)]\nmod tests {\n    fn f() { g().unwrap(); }\n}\n", false),
+        ("const A: NonZeroU32 = NonZeroU32::new(64).unwrap();", false),
+        ("const fn f() -> u8 { g().unwrap() }", true),
         ("#[cfg(test)]\nmod tests {\n    fn f() {}\n}\nfn f() { g().unwrap() }", true),
     ];
     each(rules::no_panics, "route/a.rs", &texts);
     let with = |declared: &str| {
         Tree::of([
             ("route/mod.rs".to_owned(), declared.to_owned()),
+            ("route/a.rs".to_owned(), "#[cfg(test)]\n#[path = \"b.rs\"]\nmod tests;".to_owned()),
+            ("route/b.rs".to_owned(), "fn f() { g().unwrap() }".to_owned()),
             ("route/tests.rs".to_owned(), "mod deep;\n".to_owned()),
             ("route/tests/deep.rs".to_owned(), "fn f() { g().unwrap() }".to_owned()),
         ])

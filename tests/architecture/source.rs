@@ -96,11 +96,21 @@ fn test_modules(file: &File) -> Vec<String> {
         _ if file.depth() == 0 => String::new(),
         _ => format!("{}/", file.path.trim_end_matches(".rs")),
     };
+    let beside = file.path.rsplit_once('/').map_or(String::new(), |(dir, _)| format!("{dir}/"));
     let mut modules = Vec::new();
     for (at, attribute) in code.match_indices("#[cfg(test)]") {
-        let rest = code[at + attribute.len()..].trim_start();
-        let rest =
-            rest.strip_prefix("pub(crate) ").or(rest.strip_prefix("pub(super) ")).unwrap_or(rest);
+        let mut rest = code[at + attribute.len()..].trim_start();
+        if rest.starts_with("#[path") {
+            // The literal is blanked in the code; lines keep their numbers.
+            let line = code[..at].matches('\n').count() + 1;
+            let name = file.text.lines().nth(line).and_then(|line| line.split('"').nth(1));
+            modules.extend(name.map(|name| format!("{beside}{}", name.trim_end_matches(".rs"))));
+            rest = "";
+        }
+        let rest = ["pub(crate) ", "pub(super) "]
+            .iter()
+            .find_map(|visible| rest.strip_prefix(visible))
+            .unwrap_or(rest);
         if let Some(name) = rest.strip_prefix("mod ").and_then(|r| r.split([';', ' ']).next()) {
             modules.push(format!("{folder}{name}"));
         }
