@@ -104,11 +104,11 @@ embargo_default := longest if {
 else := 168
 
 # Hours by time series group; of two for one group the longer counts.
-group_hours := object.union_n([{pair[1]: pair[0]} | some pair in sort(group_pairs)]) if input.user.ts_privileges
-
-group_pairs := [[object.get(privilege, "embargo_hours", 168), privilege.ts_group_id] |
-	some privilege in input.user.ts_privileges
-]
+group_hours := object.union_n([{pair[1]: pair[0]} | some pair in sort(pairs)]) if {
+	pairs := [[object.get(privilege, "embargo_hours", 168), privilege.ts_group_id] |
+		some privilege in input.user.ts_privileges
+	]
+}
 
 ts_group_embargo := null if not input.user.ts_privileges
 

@@ -115,3 +115,19 @@ test_classification_named_only_narrows if {
 		"classification_not_permitted",
 	)
 }
+
+test_a_label_sees_all_classes_where_roles_are_not_known_by_office if {
+	every persona in ["data_manager", "system_admin", "hec_employee"] {
+		labelled := object.union(viewer, {"persona": persona})
+		count(limits(question(labelled, "read", "levels", {"office_id": "SPL"})).data_classification) == 4
+	}
+	labelled := object.union(viewer, {"persona": "water_manager"})
+	count(limits(question(labelled, "read", "levels", {"office_id": "SPL"})).data_classification) == 2
+}
+
+# Without an office, a flat context's roles still count.
+test_a_flat_role_is_exempt_without_an_office if {
+	every person in [planner, steward] {
+		limits(question(person, "read", "offices", {})).embargo_exempt == true
+	}
+}

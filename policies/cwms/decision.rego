@@ -56,8 +56,8 @@ claim_of("public") := ["public", public]
 
 claim_of("external_cooperator") := ["external_cooperator", external_cooperator]
 
-# The claims of the caller's personas, in that order; everybody may ask as the public. A claim is {"ok", "ttl", "reason"?}; ttl says
-# in how many seconds it turns, at most 300.
+# The claims of the caller's personas, in that order; everybody may ask as the public. A claim is
+# {"ok", "ttl", "reason"?}; ttl says in how many seconds it turns, at most 300.
 claims := [claim |
 	asked := array.concat(["public"], roles)
 	some persona in personas
@@ -66,7 +66,10 @@ claims := [claim |
 ]
 
 # Who grants, and for how long: until that claim ends, or one asked before it begins to hold.
-grant := {"by": admin, "ttl": 300} if admin
+grant := {"by": admin, "ttl": 300} if {
+	not ordinary
+	admin
+}
 
 else := {"by": claims[0][0], "ttl": claims[0][1].ttl} if claims[0][1].ok
 
@@ -75,7 +78,10 @@ else := {"by": claims[first][0], "ttl": min([claim[1].ttl | some i, claim in cla
 }
 
 # Why nobody grants: the first claim that knows, else the general case.
-refusal := "user_without_id" if not user.id
+refusal := "user_without_id" if {
+	input.user
+	not input.user.id
+}
 
 else := first if first := [claim[1].reason | some claim in claims][0]
 

@@ -64,3 +64,11 @@ test_a_later_claim_grants_where_an_earlier_one_fails if {
 	context := {"office_id": "SPK", "data_source": "MANUAL", "parameter": "Stage"}
 	allowed(ask(both, "create", "timeseries", context), "external_cooperator")
 }
+
+test_no_word_on_how_he_came_is_anonymous if {
+	asked := object.union(
+		object.remove(question(viewer, "read", "offices", {}), ["identity"]),
+		{"identity": {"subject": "v"}},
+	)
+	limits(asked).data_classification == ["public"]
+}

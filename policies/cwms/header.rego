@@ -11,6 +11,25 @@ document := {
 }
 
 header_user := object.union(
-	{"id": user.id, "username": user.id, "roles": roles, "offices": offices, "primary_office": "HQ"},
-	object.filter(user, ["username", "email", "primary_office", "persona", "ts_privileges"]),
-)
+	{
+		"id": id,
+		"username": id,
+		"roles": roles,
+		"offices": offices,
+		"primary_office": "HQ",
+	},
+	object.filter(input.user, ["username", "email", "primary_office", "persona", "ts_privileges"]),
+) if {
+	id := input.user.id
+}
+
+else := {
+	"id": "anonymous",
+	"username": "anonymous",
+	"email": "anonymous@example.com",
+	"roles": [],
+	"offices": [],
+	"primary_office": "HQ",
+} if {
+	not input.user
+}

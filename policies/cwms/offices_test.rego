@@ -63,3 +63,69 @@ test_unions_are_made_where_the_context_has_none if {
 	user.offices == ["FTW", "SPK", "SWT"]
 	"Viewer Users" in user.roles
 }
+
+# The role that the flat union has is held elsewhere: not one persona grants at this office.
+test_s5_3_no_persona_acts_where_its_role_is_not_held if {
+	person := {
+		"id": "e",
+		"persona": "dam_operator",
+		"shift_start": 0,
+		"shift_end": 24,
+		"roles": [
+			"dam_operator",
+			"water_manager",
+			"data_manager",
+			"automated_collector",
+			"external_cooperator",
+			"Viewer Users",
+		],
+		"offices": ["SPK", "SWT"],
+		"office_roles": {
+			"SPK": [
+				"dam_operator",
+				"water_manager",
+				"data_manager",
+				"automated_collector",
+				"external_cooperator",
+				"Viewer Users",
+			],
+			"SWT": [],
+		},
+		"allowed_parameters": ["Stage"],
+		"partnership_expiry_ns": at + hour,
+	}
+	every source in ["MANUAL", "AUTOMATED"] {
+		every action in ["read", "create", "update", "delete"] {
+			every resource in ["timeseries", "locations", "ratings", "levels", "measurements", "forecasts"] {
+				context := {
+					"office_id": "SWT",
+					"data_source": source,
+					"parameter": "Stage",
+					"classification": "internal",
+					"created_ns": at - hour,
+					"approval_status": "approved",
+					"approver_id": "z",
+				}
+				denied(answer(by_key(question(person, action, resource, context))), "not_permitted")
+			}
+		}
+	}
+	allowed(ask(person, "update", "ratings", {"office_id": "SPK"}), "data_manager")
+}
+
+# An office that the flat union knows and office_roles does not: no role is held there.
+test_s5_3_the_flat_union_gives_no_role_where_roles_are_known_by_office if {
+	person := {
+		"id": "v",
+		"roles": ["Viewer Users"],
+		"offices": ["SPK", "SWT"],
+		"office_roles": {"SPK": ["Viewer Users"]},
+	}
+	allowed(ask(person, "read", "levels", {"office_id": "SPK"}), "viewer_users")
+	denied(ask(person, "read", "levels", {"office_id": "SWT"}), "not_permitted")
+}
+
+test_a_partner_whose_roles_are_flat_sees_his_offices if {
+	limits(question(partner, "read", "timeseries", stage)).allowed_offices == ["SPK"]
+	limits(question(partner, "read", "timeseries", object.union(stage, {"office_id": "SPK"}))).allowed_offices == ["SPK"]
+}

@@ -63,7 +63,7 @@ test_the_email_falls_back_to_the_name if {
 }
 
 test_a_user_without_office if {
-	made := mapped({"user-name": "n", "roles": {}})
+	made := mapped({"user-name": "n", "roles": {}, "primary-office": "SPK"})
 	made.offices == []
 	made.roles == []
 	made.primary_office == "HQ"
@@ -81,6 +81,7 @@ test_an_unusable_profile_is_undefined if {
 		{"roles": {"SPK": "dam_operator"}},
 		{"roles": {"SPK": [7]}},
 		{"roles": {"*": ["Viewer Users"]}},
+		{"roles": {"SPK": {"a": "dam_operator"}}},
 		{"persona": 7},
 		{"shift-start": "6"},
 		{"allowed-parameters": "Stage"},
@@ -109,6 +110,13 @@ claimed(token) := made if made := profile.user with input as {
 	"token": token,
 }
 
+test_every_kind_of_privilege_is_understood if {
+	every kind in ["read", "write", "read-write", "none"] {
+		entry := {"ts-group-code": 1, "ts-group-id": "A", "privilege": kind, "embargo-hours": 1}
+		mapped(object.union(given, {"ts-group-privileges": [entry]})).ts_privileges[0].privilege == kind
+	}
+}
+
 test_without_a_profile_the_claims_speak if {
 	claimed({"preferred_username": "ann", "email": "a@example.test", "realm_access": {"roles": ["Viewer Users"]}}) == {
 		"id": "ann",
@@ -119,6 +127,7 @@ test_without_a_profile_the_claims_speak if {
 		"primary_office": "HQ",
 	}
 	claimed({}) == {"id": "s", "username": "s", "roles": [], "offices": [], "primary_office": "HQ"}
+	claimed({"preferred_username": ""}).id == "s"
 	claimed({"preferred_username": 7, "realm_access": {"roles": [7]}}).id == "s"
 	claimed({"realm_access": {"roles": "system_admin"}}).roles == []
 }

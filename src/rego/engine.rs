@@ -13,13 +13,15 @@ use regorus::{Engine, Value};
 
 use super::graph::Graph;
 use super::load::{self, File};
-use super::{builtins, json, meter, rules, shape};
+use super::{builtins, json, meter, negation, rules, shape};
 use crate::model::Problem;
 
 /// Steps of the interpreter between two looks at the clock; a step takes well under 1 µs.
 const CHECK_INTERVAL: NonZeroU32 = NonZeroU32::new(64).unwrap();
 /// Memory that one byte of input may take as values, counted against the limit.
 const INPUT_FACTOR: usize = 8;
+/// What the interpreter says of a path that it does not know as a rule's.
+const NO_PATH: &str = "not a valid rule path";
 /// Prepared engines that one shard keeps.
 const KEPT: usize = 4;
 
@@ -73,6 +75,9 @@ impl std::fmt::Debug for Bundle {
 pub struct Rule {
     bundle: Arc<Bundle>,
     path: Arc<str>,
+    /// Asked for by a query, which is slower: the interpreter does not find a rule by its path
+    /// whose name goes on in brackets.
+    by_query: bool,
 }
 
 impl Bundle {
@@ -88,30 +93,26 @@ impl Bundle {
     }
 
     fn compile(files: &[File], revision: &str) -> Result<Arc<Self>, Vec<Problem>> {
-        let mut engine = Engine::new();
-        // As OPA: an error of a built-in is undefined.
-        engine.set_strict_builtin_errors(false);
         let failed = |message: String| {
             vec![Problem::new("/paths", message, "mend it; `opa check --strict` says more")]
         };
-        meter::install(&mut engine).map_err(|e| failed(e.to_string()))?;
-        let mut problems = Vec::new();
-        for file in files {
-            if let Err(message) = add(&mut engine, file) {
-                problems.extend(failed(message));
-            }
-        }
-        if !problems.is_empty() {
-            return Err(problems);
-        }
+        let mut engine = engine_of(files)?;
         let ast = engine.get_ast_as_json().map_err(|e| failed(e.to_string()))?;
-        let found = shape::rules(&ast).map_err(|e| failed(e.to_string()))?;
+        let modules = shape::modules(&ast).map_err(|e| failed(e.to_string()))?;
+        let found = shape::rules(&modules).map_err(|e| failed(e.to_string()))?;
         let graph = Graph::new(&found);
         let problems = rules::problems(&found, &graph);
         if !problems.is_empty() {
             return Err(problems);
         }
+        // What does not compile is said of the text as it was written.
         prepare(&mut engine).map_err(failed)?;
+        let unclear = |problems: Vec<Problem>| -> Vec<Problem> {
+            let fix = "write the operands of `not` as variables or plain references";
+            problems.into_iter().map(|problem| Problem { fix: fix.to_owned(), ..problem }).collect()
+        };
+        let mut engine = engine_of(&with_negations(files, &modules)?).map_err(unclear)?;
+        prepare(&mut engine).map_err(failed).map_err(unclear)?;
         let (functions, plain): (Vec<_>, Vec<_>) =
             found.iter().partition(|rule| rule.arity.is_some());
         let reasons: BTreeSet<&str> =
@@ -177,7 +178,15 @@ impl Bundle {
                 "use `input.context.time_ns` and set `reads_time: true`",
             ));
         }
-        Ok(Rule { bundle: Arc::clone(self), path: path.into() })
+        let mut engine = self.take();
+        engine.set_execution_timer_config(ExecutionTimerConfig {
+            limit: Duration::ZERO,
+            check_interval: CHECK_INTERVAL,
+        });
+        meter::start(0);
+        let tried = engine.eval_rule(path.to_owned());
+        let by_query = tried.is_err_and(|error| error.to_string().contains(NO_PATH));
+        Ok(Rule { bundle: Arc::clone(self), path: path.into(), by_query })
     }
 
     /// A prepared engine: one that this core used before, or a clone of the first. The locks
@@ -246,7 +255,10 @@ impl Rule {
         let started = Instant::now();
         let path = self.path.to_string();
         // A fault of the interpreter ends one evaluation; its engine is dropped.
-        let outcome = catch_unwind(AssertUnwindSafe(|| engine.eval_rule(path)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| match self.by_query {
+            false => engine.eval_rule(path),
+            true => engine.eval_query(path, false).map(value_of),
+        }));
         // The interpreter drops the errors of a function's body where another body gave a
         // value, limits included, so what counts is what was taken.
         if started.elapsed() > limits.time {
@@ -271,6 +283,49 @@ impl Rule {
         let mut left = memory;
         json::to_json(&value, &mut left).map(Some).ok_or(EvalError::Memory)
     }
+}
+
+/// The value of a query of one expression.
+fn value_of(results: regorus::QueryResults) -> Value {
+    let expression =
+        results.result.into_iter().next().and_then(|r| r.expressions.into_iter().next());
+    expression.map_or(Value::Undefined, |expression| expression.value)
+}
+
+/// An engine that holds `files`.
+fn engine_of(files: &[File]) -> Result<Engine, Vec<Problem>> {
+    let mut engine = Engine::new();
+    // As OPA: an error of a built-in is undefined.
+    engine.set_strict_builtin_errors(false);
+    let fix = "mend it; `opa check --strict` says more";
+    let failed = |message: String| Problem::new("/paths", message, fix);
+    meter::install(&mut engine).map_err(|e| vec![failed(e.to_string())])?;
+    let problems: Vec<Problem> =
+        files.iter().filter_map(|file| add(&mut engine, file).err()).map(failed).collect();
+    if problems.is_empty() { Ok(engine) } else { Err(problems) }
+}
+
+/// The files with every `not` as OPA means it.
+fn with_negations(files: &[File], modules: &[shape::Module]) -> Result<Vec<File>, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut guarded = files.to_vec();
+    for module in modules {
+        let (name, text) = (&module.source.file, &module.source.contents);
+        match negation::guarded(&module.ast, text) {
+            Ok(text) => guarded
+                .iter_mut()
+                .filter(|file| file.name == *name)
+                .for_each(|file| file.text.clone_from(&text)),
+            Err((line, why)) => {
+                problems.push(Problem::new(
+                    "/paths",
+                    format!("{name}:{line}: {why}"),
+                    "rewrite it",
+                ));
+            }
+        }
+    }
+    if problems.is_empty() { Ok(guarded) } else { Err(problems) }
 }
 
 fn add(engine: &mut Engine, file: &File) -> Result<(), String> {

@@ -12,7 +12,7 @@ use regorus::Value;
 use regorus::unstable::{BUILTINS, Expr, Ref, Source, Span};
 
 use super::builtins::{ALLOWED, Allowed};
-use super::json;
+use super::opa;
 
 thread_local! {
     // An evaluation stays on one thread, and engines are cloned with their extensions, so the
@@ -82,7 +82,7 @@ pub(super) fn install(engine: &mut regorus::Engine) -> anyhow::Result<()> {
         let expr = || Ref::new(Expr::Null { span: span.clone(), value: Value::Null, eidx: 0 });
         let params: Vec<Ref<Expr>> = (0..arity).map(|_| expr()).collect();
         let (span, name) = (span.clone(), allowed.name);
-        let call = move |args: &[Value]| match ours(name, args) {
+        let call = move |args: &[Value]| match opa::call(name, args) {
             Some(value) => value,
             // An error of a built-in is undefined, as in OPA.
             None => builtin(&span, &params, args, false).unwrap_or(Value::Undefined),
@@ -103,19 +103,5 @@ fn metered(
             allowed.name
         );
         Ok(call(&args))
-    }
-}
-
-/// The functions that are ours: those that read JSON, because of its numbers.
-fn ours(name: &str, args: &[Value]) -> Option<Value> {
-    let Some(Value::String(text)) = args.first() else { return None };
-    match name {
-        "json.unmarshal" => Some(json::parse(text).unwrap_or(Value::Undefined)),
-        "json.is_valid" => Some(Value::Bool(json::parse(text).is_ok())),
-        "to_number" => match json::parse(text) {
-            Ok(number @ Value::Number(_)) => Some(number),
-            _ => Some(Value::Undefined),
-        },
-        _ => None,
     }
 }

@@ -11,6 +11,8 @@ mod graph;
 mod json;
 mod load;
 mod meter;
+mod negation;
+mod opa;
 mod rules;
 mod shape;
 

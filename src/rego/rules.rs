@@ -22,6 +22,9 @@ pub(super) fn problems(rules: &[Rule], graph: &Graph) -> Vec<Problem> {
         .flat_map(|rule| rule.calls.iter().map(move |call| (rule, call)))
         .filter_map(|(rule, call)| call_problem(rule, call, &functions))
         .collect();
+    for (place, what, fix) in rules.iter().flat_map(|rule| &rule.disputed) {
+        problems.push(problem(format!("{place}: {what}; OPA would compute it otherwise"), fix));
+    }
     if let Some(path) = graph.too_deep() {
         problems.push(depth_problem(path, rules, graph));
     }
@@ -115,10 +118,10 @@ fn builtin(call: &Call, name: &str) -> Result<usize, Problem> {
             format!("{place}: argument {} of `{name}` must be a literal string", at + 1),
             "write the pattern or layout into the policy",
         )),
-        Some(Literal::Format) if !text(0).is_some_and(builtins::format_is_bounded) => Err(problem(
+        Some(Literal::Format) if !text(0).is_some_and(builtins::format_is_plain) => Err(problem(
             format!(
-                "{place}: the format of `{name}` must be a literal string with widths of at \
-                     most two digits"
+                "{place}: the format of `{name}` must be a literal string of plain `%s`, `%v`, \
+                     `%d` and `%%`"
             ),
             "write the format into the policy",
         )),

@@ -49,20 +49,22 @@ pub(super) struct Rule {
     pub(super) refs: BTreeSet<Vec<String>>,
     /// Strings that look like the policy's reasons.
     pub(super) reasons: BTreeSet<String>,
+    /// Where the interpreter and OPA would not agree, and how to write it instead.
+    pub(super) disputed: Vec<(Place, &'static str, &'static str)>,
     /// Names that the rule itself declares.
     locals: BTreeSet<String>,
 }
 
 #[derive(Deserialize)]
-struct Module {
-    source: Source,
-    ast: Ast,
+pub(super) struct Module {
+    pub(super) source: Source,
+    pub(super) ast: Value,
 }
 
 #[derive(Deserialize)]
-struct Source {
-    file: String,
-    contents: String,
+pub(super) struct Source {
+    pub(super) file: String,
+    pub(super) contents: String,
 }
 
 #[derive(Deserialize)]
@@ -83,17 +85,23 @@ struct Import {
     r#as: Option<Value>,
 }
 
-/// The rules of all modules in `ast`, the interpreter's `get_ast_as_json`.
-pub(super) fn rules(ast: &str) -> Result<Vec<Rule>, serde_json::Error> {
-    let modules: Vec<Module> = serde_json::from_str(ast)?;
-    Ok(modules.iter().flat_map(module_rules).collect())
+/// The modules in the interpreter's `get_ast_as_json`.
+pub(super) fn modules(ast: &str) -> Result<Vec<Module>, serde_json::Error> {
+    serde_json::from_str(ast)
 }
 
-fn module_rules(module: &Module) -> Vec<Rule> {
+/// The rules of all modules.
+pub(super) fn rules(modules: &[Module]) -> Result<Vec<Rule>, serde_json::Error> {
+    let rules = modules.iter().map(module_rules).collect::<Result<Vec<_>, _>>()?;
+    Ok(rules.into_iter().flatten().collect())
+}
+
+fn module_rules(module: &Module) -> Result<Vec<Rule>, serde_json::Error> {
+    let ast = Ast::deserialize(&module.ast)?;
     let mut package = vec!["data".to_owned()];
-    package.extend(static_path(&module.ast.package.refr).0);
+    package.extend(static_path(&ast.package.refr).0);
     let mut imports = BTreeMap::new();
-    for import in &module.ast.imports {
+    for import in &ast.imports {
         let path = static_path(&import.refr).0;
         let alias = match &import.r#as {
             Some(span) => Some(text(span, &module.source.contents)),
@@ -105,7 +113,7 @@ fn module_rules(module: &Module) -> Vec<Rule> {
         }
     }
     let reader = Reader { source: &module.source, package: &package, imports: &imports };
-    module.ast.rules.iter().filter_map(|rule| reader.rule(rule)).collect()
+    Ok(ast.rules.iter().filter_map(|rule| reader.rule(rule)).collect())
 }
 
 /// The static components of a reference from its root on, and whether that is all of it.
@@ -130,7 +138,7 @@ fn name_of(value: &Value) -> Option<String> {
 }
 
 /// A node of the tree: an object whose one member is named like a Rust enum's variant.
-fn variant(node: &Value) -> Option<(&str, &Value)> {
+pub(super) fn variant(node: &Value) -> Option<(&str, &Value)> {
     let object = node.as_object()?;
     let (kind, inner) = object.iter().next()?;
     (object.len() == 1 && kind.starts_with(|c: char| c.is_ascii_uppercase()))
@@ -181,11 +189,11 @@ impl Reader<'_> {
         for holder in ["", "/head/Compr", "/head/Set", "/head/Func"] {
             if let Some(Value::Object(holder)) = node.pointer_mut(holder) {
                 if let Some(refr) = holder.remove("refr") {
-                    steps(&refr).for_each(|step| self.visit(step, 1, &mut found));
+                    steps(&refr).for_each(|step| self.visit(step, 1, kind, &mut found));
                 }
             }
         }
-        self.visit(&node, 0, &mut found);
+        self.visit(&node, 0, kind, &mut found);
         let locals = std::mem::take(&mut found.locals);
         found.refs.retain(|path| path.first().is_none_or(|root| !locals.contains(root)));
         Some(found)
@@ -211,42 +219,54 @@ impl Reader<'_> {
         }
     }
 
-    fn visit(&self, node: &Value, nesting: usize, found: &mut Rule) {
+    fn visit(&self, node: &Value, nesting: usize, parent: &str, found: &mut Rule) {
         found.nesting = found.nesting.max(nesting);
         match node {
             Value::Array(items) => {
                 for item in items {
-                    self.visit(item, nesting, found);
+                    self.visit(item, nesting, parent, found);
                 }
             }
             Value::Object(members) => {
                 if let Some((kind, inner)) = variant(node) {
+                    self.dispute(kind, inner, parent, found);
                     self.enter(kind, node, inner, found);
                     if matches!(kind, "RefDot" | "RefBrack") {
                         // Its own beginnings are no references of their own.
-                        steps(node).for_each(|step| self.visit(step, nesting + 1, found));
+                        steps(node).for_each(|step| self.visit(step, nesting + 1, kind, found));
                     } else {
-                        self.descend(inner, nesting + 1, found);
+                        self.descend(inner, nesting + 1, kind, found);
                     }
                 } else {
                     if let (Some(_), Some(with)) = (members.get("refr"), members.get("as")) {
                         self.with(with, members, found);
                     }
-                    self.descend(node, nesting, found);
+                    self.descend(node, nesting, parent, found);
                 }
             }
             _ => {}
         }
     }
 
-    fn descend(&self, node: &Value, nesting: usize, found: &mut Rule) {
+    fn descend(&self, node: &Value, nesting: usize, parent: &str, found: &mut Rule) {
         match node {
             Value::Object(members) => {
                 for (_, inner) in members.iter().filter(|(name, _)| *name != "span") {
-                    self.visit(inner, nesting, found);
+                    self.visit(inner, nesting, parent, found);
                 }
             }
-            other => self.visit(other, nesting, found),
+            other => self.visit(other, nesting, parent, found),
+        }
+    }
+
+    /// Notes what OPA would compute otherwise: `in` on what is undefined is undefined.
+    fn dispute(&self, kind: &str, inner: &Value, parent: &str, found: &mut Rule) {
+        if kind == "Membership" && !matches!(parent, "Expr" | "NotExpr") {
+            found.disputed.push((
+                self.place(inner),
+                "`in` is used as a value",
+                "let it stand alone in a body: `is_member if x in xs`",
+            ));
         }
     }
 
@@ -308,7 +328,7 @@ impl Reader<'_> {
 
 /// What a reference is made of that must be looked into: what is in brackets along it, and its
 /// root where that is no name.
-fn steps(refr: &Value) -> impl Iterator<Item = &Value> {
+pub(super) fn steps(refr: &Value) -> impl Iterator<Item = &Value> {
     std::iter::successors(Some(refr), |node| variant(node)?.1.get("refr")).filter_map(|node| {
         match variant(node)? {
             ("RefDot" | "Var", _) => None,

@@ -20,5 +20,6 @@ test_automated_processor_says_how_it_computed if {
 		manual := object.union(computed, {"data_source": "MANUAL"})
 		denied(ask(processor, action, "timeseries", manual), "data_source_not_permitted")
 	}
+	denied(ask(processor, "create", "levels", computed), "office_missing")
 	denied(ask(processor, "delete", "timeseries", computed), "office_missing")
 }

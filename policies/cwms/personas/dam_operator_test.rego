@@ -10,6 +10,7 @@ test_dam_operator_reads_the_own_office if {
 	}
 	denied(ask(operator, "read", "ratings", {"office_id": "SPK"}), "not_permitted")
 	denied(ask(operator, "delete", "gates", {"office_id": "SPK"}), "not_permitted")
+	denied(ask(operator, "delete", "timeseries", object.union(entry, {"created_ns": at - hour})), "not_permitted")
 }
 
 test_dam_operator_does_not_read_what_is_embargoed if {
@@ -41,6 +42,7 @@ test_dam_operator_needs_the_operators_persona_to_write if {
 	denied(ask(object.remove(operator, ["persona"]), "create", "timeseries", entry), "shift_unknown")
 	denied(ask(object.remove(operator, ["shift_end"]), "create", "timeseries", entry), "shift_unknown")
 	denied(ask(object.union(operator, {"shift_end": "24"}), "create", "timeseries", entry), "shift_unknown")
+	denied(ask(object.union(operator, {"shift_start": "0"}), "create", "timeseries", entry), "shift_unknown")
 	denied(ask(object.union(operator, {"timezone": "No/Where"}), "create", "timeseries", entry), "shift_unknown")
 }
 

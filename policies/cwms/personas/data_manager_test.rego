@@ -29,6 +29,7 @@ test_data_manager_deletes_what_somebody_else_approved if {
 		denied(ask(steward, "delete", resource, object.remove(approval, ["approver_id"])), "approver_missing")
 	}
 	denied(ask(steward, "delete", "levels", approval), "not_permitted")
+	denied(ask(steward, "purge", "ratings", approval), "not_permitted")
 }
 
 # By whatever name he goes.

@@ -31,6 +31,7 @@ test_external_cooperator_delivers_to_the_own_office if {
 	denied(ask(partner, "create", "timeseries", {"parameter": "Stage"}), "office_missing")
 	denied(ask(partner, "create", "timeseries", {"parameter": "Flow", "office_id": "SPK"}), "parameter_not_permitted")
 	denied(ask(partner, "update", "timeseries", context), "not_permitted")
+	denied(ask(partner, "create", "levels", context), "not_permitted")
 }
 
 test_external_cooperator_stops_when_the_partnership_does if {

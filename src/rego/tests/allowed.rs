@@ -75,9 +75,8 @@ fn s6_4_patterns_and_formats_are_literals() {
     ] {
         assert!(refusal(&format!("package a\n{body}")).contains("literal"), "{body}");
     }
-    let policy =
-        "package a\nx := [regex.match(`^a+$`, input.s), sprintf(\"%s-%02d\", [input.s, 7])]";
-    assert_eq!(eval(policy, r#"{"s":"aa"}"#).unwrap().unwrap().to_string(), "[true,\"aa-07\"]");
+    let policy = "package a\nx := [regex.match(`^a+$`, input.s), sprintf(\"%s-%d\", [input.s, 7])]";
+    assert_eq!(eval(policy, r#"{"s":"aa"}"#).unwrap().unwrap().to_string(), "[true,\"aa-7\"]");
 }
 
 #[test]
@@ -105,4 +104,21 @@ fn s6_4_own_functions_are_called_across_packages_and_aliases() {
     assert_eq!(rule.eval("{}", LIMITS).unwrap().unwrap().to_string(), "[10,20,30,4]");
     let message = refusal("package a\nf(y) := y\nx := f(1, 2)");
     assert!(message.contains("takes 1 arguments, 2 are given"), "{message}");
+}
+
+#[test]
+fn r01_in_as_a_value_is_refused_because_opa_computes_it_otherwise() {
+    for body in ["x := \"a\" in input.l", "x if (\"a\" in input.l) == false", "x := [1 in input.l]"]
+    {
+        assert!(refusal(&format!("package a\n{body}")).contains("`in`"), "{body}");
+    }
+    for body in [
+        "x if not startswith(input.n, \"a\")",
+        "x if not input.n == 1",
+        "x if not \"a\" in input.l",
+        "x if not \"a\" in [y | y := lower(input.l[_])]",
+        "x if { some y in input.l; not y == \"a\" }",
+    ] {
+        bundle(&format!("package a\n{body}")).unwrap();
+    }
 }
