@@ -1,5 +1,7 @@
 //! What deciding costs: the key, a decision from memory, an evaluation, and handing one over.
 
+#![expect(clippy::expect_used, reason = "a bench that cannot be set up has nothing to measure")]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +39,10 @@ fn main() {
 struct Plain;
 
 impl Finish for Plain {
+    fn fingerprint(&self) -> portcullis::model::Digest {
+        portcullis::model::Digest::of("finish", b"plain")
+    }
+
     fn finish(&self, verdict: Verdict, evaluation: Evaluation) -> Decision {
         Decision {
             id: evaluation.id,

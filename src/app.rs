@@ -7,25 +7,30 @@ mod adapters;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::adapters::{Finishing, Journeys, Parts, RegoMapper};
 use crate::audit::{Audit, AuditError};
-use crate::authn::{Authenticator, Verifier};
-use crate::check::Snapshot;
+use crate::authn::{Authenticator, TokensConfig, Verifier};
+use crate::check::{self, Snapshot};
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{self, Config, Loaded};
 use crate::context::{Contexts, Mapper, Resolver, Shared};
-use crate::model::{Identity, Problem};
-use crate::policy::{Decider, Embedded, Finish, PolicyState};
+use crate::model::{Identity, Outcome, Problem, Record, Request};
+use crate::policy::{Decider, Embedded, Finish, PolicyConfig, PolicyState};
 use crate::rego::Bundle;
 use crate::respond::{Finisher, Responder};
 use crate::route::Table;
-use crate::serve::{Bounds, Doors, Gate, Ready};
+use crate::serve::{self, BindError, Bounds, Doors, Gate, Ready, ServeError, Shutdown};
 use crate::store::Memory;
 use crate::telemetry::Metrics;
+
+/// How long one Check without a door waits for the issuers' keys; a running service has them
+/// before it is asked.
+const KEYS: Duration = Duration::from_secs(10);
 
 /// Seconds that an unavailable answer asks the client to wait where no dependency knows better.
 const RETRY_AFTER: u32 = 1;
@@ -44,6 +49,31 @@ pub struct Prepared {
     pub metrics: Arc<Metrics>,
     verifier: Arc<Verifier>,
     bundle: Option<Arc<Bundle>>,
+}
+
+/// One Check without a door, ended.
+#[derive(Debug)]
+pub struct Explained {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What is told of it.
+    pub record: Record,
+    /// The document that the policy saw, without time fields.
+    pub input: Option<String>,
+}
+
+/// Why the service could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address cannot be bound.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The audit sink cannot be opened.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// Signals cannot be listened for.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
 }
 
 /// Background work: keys are fetched and kept fresh until it is stopped.
@@ -99,6 +129,30 @@ fn keep<T>(
     built
         .map_err(|found| problems.extend(found.into_iter().map(|problem| problem.under(section))))
         .ok()
+}
+
+/// What building would say of the sections that could be read, where others cannot: so that
+/// faults of policies and keys show in one report with those of the file.
+#[must_use]
+pub fn probe(parts: &config::Parts, base: &Path) -> Vec<Problem> {
+    let (clock, metrics) = (Clock::system(), Arc::new(Metrics::new()));
+    let mut problems = Vec::new();
+    if let Some(issuers) = &parts.issuers {
+        let tokens = TokensConfig::default();
+        let verifier = Verifier::new(issuers, &tokens, base, &clock, &metrics);
+        keep(&mut problems, "/issuers", verifier.map(drop));
+    }
+    let bundle = |policy: &PolicyConfig| Bundle::load(&policy.paths, base);
+    if let Some(Some(policy)) = &parts.policy
+        && let Some(bundle) = keep(&mut problems, "/policy", bundle(policy))
+    {
+        for (index, entry) in policy.entry_points.iter().enumerate() {
+            if let Err(problem) = bundle.rule(&entry.rule, entry.reads_time) {
+                problems.push(problem.under(&format!("/policy/entry_points/{index}/rule")));
+            }
+        }
+    }
+    problems
 }
 
 fn load_bundle(config: &Config, base: &Path) -> Result<Option<Arc<Bundle>>, Vec<Problem>> {
@@ -160,28 +214,38 @@ impl Prepared {
         running
     }
 
-    /// Waits until every required issuer has keys, for at most `patience`.
-    pub async fn keys_within(&self, patience: std::time::Duration) {
-        let keys = async {
-            while !self.verifier.ready() {
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
-        };
-        // Late keys show in the Check itself, as *unavailable*.
-        let _ = tokio::time::timeout(patience, keys).await;
-    }
-
     /// Revision of the policies, where there are any.
     #[must_use]
     pub fn policy_revision(&self) -> Option<&Arc<str>> {
         self.bundle.as_ref().map(|bundle| bundle.revision())
     }
 
-    /// The doors over bound addresses.
-    ///
-    /// # Errors
-    /// If the audit sink cannot be opened.
-    pub fn doors(&self, config: &Config, base: &Path, bounds: Bounds) -> Result<Doors, AuditError> {
+    /// Makes one Check without a door, once the keys are there.
+    pub async fn explain(&self, request: &Request, budget: Duration) -> Explained {
+        let running = self.start();
+        self.keys_within(KEYS).await;
+        let now = self.clock.now();
+        let deadline = Instant::now().checked_add(budget).unwrap_or_else(Instant::now);
+        let mut record = Record::default();
+        serve::describe(&mut record, request);
+        let (outcome, input) =
+            check::explain(request, &self.snapshot, now, deadline, &mut record).await;
+        running.stop().await;
+        Explained { outcome, record, input }
+    }
+
+    /// Waits until every required issuer has keys, for at most `patience`. Keys that are later
+    /// show in the Check itself, as *unavailable*.
+    async fn keys_within(&self, patience: Duration) {
+        let keys = async {
+            while !self.verifier.ready() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let _ = tokio::time::timeout(patience, keys).await;
+    }
+
+    fn doors(&self, config: &Config, base: &Path, bounds: Bounds) -> Result<Doors, AuditError> {
         let audit = Audit::start(&config.audit, base, Arc::clone(&self.metrics))?;
         let reasons = self.bundle.iter().flat_map(|bundle| bundle.reasons().iter().cloned());
         let gate = Gate::new(
@@ -205,6 +269,28 @@ impl Prepared {
             audit,
         })
     }
+}
+
+/// Serves what `prepared` decides until SIGTERM or SIGINT.
+///
+/// # Errors
+/// An address that cannot be bound, an audit sink that cannot be opened; nothing serves then.
+pub async fn run(prepared: &Prepared, loaded: &Loaded) -> Result<(), StartError> {
+    let (config, base) = (&loaded.config, loaded.base());
+    let shutdown = Shutdown::on_signals()?;
+    let bounds = serve::bind(&config.listen)?;
+    let doors = prepared.doors(config, base, bounds)?;
+    let running = prepared.start();
+    tracing::info!(
+        configuration = loaded.revision(),
+        policies = prepared.policy_revision().map_or("none", |revision| revision),
+        version = env!("CARGO_PKG_VERSION"),
+        "starting"
+    );
+    let drained = serve::run(doors, shutdown).await;
+    running.stop().await;
+    tracing::info!(complete = drained.complete, audit_flushed = drained.flushed, "stopped");
+    Ok(())
 }
 
 impl Running {

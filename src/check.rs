@@ -210,8 +210,8 @@ impl<'a> Journey<'a> {
     /// The token whose user context the route's policy needs.
     fn token_to_resolve(&self) -> Option<Arc<VerifiedToken>> {
         let route = self.matched.as_ref()?.route();
-        route.policy.as_ref()?;
-        self.token.clone()
+        let needed = route.policy.is_some() && self.snapshot.contexts.has_users();
+        self.token.clone().filter(|_| needed)
     }
 
     fn resolved(&mut self, (user, cache): Resolved) {

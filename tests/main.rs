@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 //! Portcullis as it is used: the real binary behind a real Envoy, with a backend that says what
 //! it saw. And the architecture, as rules over the source.
 
@@ -24,13 +23,10 @@ mod doors;
 #[cfg(test)]
 mod envoy_files;
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod spellings;
 #[cfg(test)]
 mod spoofing;
 #[cfg(test)]
 mod story;
-=======
-//! Integration tests, with real parts.
-
-mod golden;
->>>>>>> 6d1f4f4 (rego: answers equal OPA's, not and built-ins included; golden answers from a real OPA)

@@ -9,7 +9,7 @@ use crate::authn::{IssuerState, Verifier};
 use crate::check::{self, Snapshot};
 use crate::clock::Now;
 use crate::context::{MapError, Mapper};
-use crate::model::{Decision, Evaluation, Record, Request, Verdict};
+use crate::model::{Decision, Digest, Evaluation, Record, Request, Verdict};
 use crate::policy::{EvaluationLimits, Finish};
 use crate::rego::{EvalError, Limits, Rule};
 use crate::respond::Finisher;
@@ -21,6 +21,10 @@ pub(super) struct Finishing(pub(super) Finisher);
 impl Finish for Finishing {
     fn finish(&self, verdict: Verdict, evaluation: Evaluation) -> Decision {
         self.0.finish(verdict, evaluation)
+    }
+
+    fn fingerprint(&self) -> Digest {
+        self.0.fingerprint()
     }
 }
 

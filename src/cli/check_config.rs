@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::output;
-use crate::app;
-use crate::config::{self, Report};
+use crate::config::Report;
 
 /// Which file to check.
 #[derive(Debug, clap::Args)]
@@ -24,9 +23,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
 }
 
 fn check(args: &Args) -> Result<String, Report> {
-    let loaded = config::load(&args.config)?;
-    let prepared =
-        app::prepare(&loaded.config, loaded.base()).map_err(|found| loaded.report(found))?;
+    let (loaded, prepared) = super::load(&args.config)?;
     output::note(&loaded.notes().to_string());
     let file = args.config.display();
     let (routes, revision) = (loaded.config.routes.len(), loaded.revision());

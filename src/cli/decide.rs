@@ -3,20 +3,15 @@
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 use super::described::Described;
-use super::render::{self, Explained};
-use super::{CliError, output};
-use crate::model::{Outcome, Record, Request};
-use crate::serve::describe;
-use crate::{app, check, config};
+use super::{CliError, load, output, render};
+use crate::app::{self, Explained};
+use crate::config;
+use crate::model::{Outcome, Request};
 
 /// Largest request description that is read.
 const MAX_DESCRIPTION: u64 = 64 << 20;
-
-/// How long to wait for the issuers' keys; a running service has them before it is asked.
-const KEYS: Duration = Duration::from_secs(10);
 
 /// Exit status of an outcome that is neither allow nor deny, and of bad use.
 const NEITHER: u8 = 2;
@@ -37,46 +32,31 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> ExitCode {
-    match decide(args) {
-        Ok(explained) => {
-            let text = if args.json {
-                format!("{:#}", render::to_json(&explained))
-            } else {
-                render::to_text(&explained)
-            };
-            output::answer(&text);
-            ExitCode::from(match explained.outcome {
-                Outcome::Allow(_) => 0,
-                Outcome::Deny(_) => 1,
-                Outcome::Unavailable(_) => NEITHER,
-            })
-        }
+    let explained = match decide(args) {
+        Ok(explained) => explained,
         Err(error) => {
             output::refuse(&error.to_string());
-            ExitCode::from(NEITHER)
+            return ExitCode::from(NEITHER);
         }
-    }
+    };
+    let text = if args.json {
+        format!("{:#}", render::to_json(&explained))
+    } else {
+        render::to_text(&explained)
+    };
+    output::answer(&text);
+    ExitCode::from(match explained.outcome {
+        Outcome::Allow(_) => 0,
+        Outcome::Deny(_) => 1,
+        Outcome::Unavailable(_) => NEITHER,
+    })
 }
 
 fn decide(args: &Args) -> Result<Explained, CliError> {
     let request = read(args)?;
-    let loaded = config::load(&args.config)?;
-    let prepared =
-        app::prepare(&loaded.config, loaded.base()).map_err(|found| loaded.report(found))?;
+    let (loaded, prepared) = load(&args.config)?;
     let runtime = app::runtime(&loaded.config).map_err(CliError::Runtime)?;
-    Ok(runtime.block_on(async {
-        let running = prepared.start();
-        prepared.keys_within(KEYS).await;
-        let budget = loaded.config.check.budget.0;
-        let now = prepared.clock.now();
-        let deadline = Instant::now().checked_add(budget).unwrap_or_else(Instant::now);
-        let mut record = Record::default();
-        describe(&mut record, &request);
-        let snapshot = &prepared.snapshot;
-        let (outcome, input) = check::explain(&request, snapshot, now, deadline, &mut record).await;
-        running.stop().await;
-        Explained { outcome, record, input }
-    }))
+    Ok(runtime.block_on(prepared.explain(&request, loaded.config.check.budget.0)))
 }
 
 fn read(args: &Args) -> Result<Request, CliError> {

@@ -7,13 +7,13 @@ mod output;
 mod render;
 mod serve;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::audit::AuditError;
-use crate::config::Report;
-use crate::serve::{BindError, ServeError};
+use crate::app::{self, Prepared};
+use crate::config::{self, Environment, Loaded, Report};
 
 /// An Envoy external-authorization service.
 #[derive(Debug, Parser)]
@@ -48,23 +48,26 @@ enum CliError {
     #[error("the runtime's threads cannot be started: {0}")]
     Runtime(std::io::Error),
     #[error("{0}")]
-    Bind(#[from] BindError),
-    #[error("{0}")]
-    Audit(#[from] AuditError),
-    #[error("{0}")]
-    Serve(#[from] ServeError),
+    Start(#[from] app::StartError),
+}
+
+/// Reads the configuration and builds what it describes, as every subcommand that decides does:
+/// all that is wrong is in one report.
+fn load(file: &Path) -> Result<(Loaded, Prepared), Report> {
+    let loaded = config::load_with(file, &Environment::of_process(), app::probe)?;
+    let prepared =
+        app::prepare(&loaded.config, loaded.base()).map_err(|found| loaded.report(found))?;
+    Ok((loaded, prepared))
 }
 
 /// Runs what the command line asks for.
 #[must_use]
 pub fn run() -> ExitCode {
     match Cli::parse().command {
-        Command::Serve(args) => {
-            serve::run(&args).unwrap_or_else(|e| output::refuse(&e.to_string()))
-        }
+        Command::Serve(args) => serve::run(&args),
         Command::Decide(args) => decide::run(&args),
         Command::CheckConfig(args) => check_config::run(&args),
-        Command::Schema => output::result(crate::config::schema_json()),
-        Command::ConfigReference => output::result(crate::config::reference_markdown()),
+        Command::Schema => output::result(config::schema_json()),
+        Command::ConfigReference => output::result(config::reference_markdown()),
     }
 }

@@ -5,14 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::model::{Decision, Outcome, Record, StageTime};
-
-/// One Check, ended, and what the policy saw.
-pub(super) struct Explained {
-    pub(super) outcome: Outcome,
-    pub(super) record: Record,
-    pub(super) input: Option<String>,
-}
+use crate::app::Explained;
+use crate::model::{Decision, Outcome, StageTime};
 
 /// The whole answer as JSON. `input` is the document that the policy saw.
 pub(super) fn to_json(explained: &Explained) -> Value {

@@ -49,6 +49,9 @@ pub trait Contexts: Send + Sync {
     /// `input.user` of a caller without credential; `None` leaves it absent.
     fn anonymous(&self) -> Option<Arc<UserContext>>;
 
+    /// Whether verified callers have a user context at all; `input.user` is absent otherwise.
+    fn has_users(&self) -> bool;
+
     /// From memory alone; `None` where it must be loaded.
     fn peek(&self, token: &Arc<VerifiedToken>, now: &Now) -> Option<Result<Resolved, Refusal>>;
 

@@ -39,7 +39,7 @@ pub struct Resolver {
 enum Origin {
     Api(Arc<Api>),
     Claims,
-    Nowhere(Arc<UserContext>),
+    Nowhere,
 }
 
 impl std::fmt::Debug for Resolver {
@@ -89,10 +89,7 @@ impl Resolver {
                 (Origin::Api(Arc::new(api)), source)
             }
             (Source::Claims, _) => (Origin::Claims, Digest::of("source", b"claims")),
-            _ => {
-                let nobody = constant(&Value::Object(serde_json::Map::new()));
-                (Origin::Nowhere(nobody), Digest::of("source", b"none"))
-            }
+            _ => (Origin::Nowhere, Digest::of("source", b"none")),
         };
         let anonymous = config.anonymous.as_ref().map(|user| constant(&user.clone().into()));
         let view = Arc::new(View::new(&source, mapper));
@@ -206,10 +203,11 @@ impl Contexts for Resolver {
         self.anonymous.clone()
     }
 
+    fn has_users(&self) -> bool {
+        !matches!(self.origin, Origin::Nowhere)
+    }
+
     fn peek(&self, token: &Arc<VerifiedToken>, now: &Now) -> Option<Result<Resolved, Refusal>> {
-        if let Origin::Nowhere(nobody) = &self.origin {
-            return Some(Ok((Arc::clone(nobody), CacheState::None)));
-        }
         let mapped = self.shared.contexts.get(&token.hash, now)?;
         // A profile that is due is fetched again by a Check that brings its bearer.
         let due = mapped.profile.as_ref().is_some_and(|state| state.is_due(now));
@@ -236,7 +234,8 @@ impl Contexts for Resolver {
                         claims::resolve(&self.shared, &self.view, &self.lifetimes, token, &now);
                     made.await.map(|context| (context, CacheState::Miss))
                 }
-                Origin::Nowhere(nobody) => Ok((Arc::clone(nobody), CacheState::None)),
+                // The journey asks where there are users only.
+                Origin::Nowhere => Err(Refusal::new(Code::InternalError, "there are no users")),
             }
         })
     }

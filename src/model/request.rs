@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 /// One request as Envoy saw it (`envoy.service.auth.v3.AttributeContext`).
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Request {
-    /// Envoy's id of the request (`request.http.id`, the `x-request-id`); empty if unknown.
+    /// The request's id: `x-request-id`, else Envoy's `request.http.id`; empty if unknown.
     pub id: String,
     /// HTTP method, as sent.
     pub method: String,
@@ -35,6 +35,19 @@ pub struct Request {
     pub tls_sni: Option<String>,
 }
 
+impl std::fmt::Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Target, body and metadata may hold credentials.
+        f.debug_struct("Request")
+            .field("id", &self.id)
+            .field("method", &self.method)
+            .field("target", &format_args!("[{} bytes]", self.target.len()))
+            .field("headers", &self.headers)
+            .field("body", &self.body)
+            .finish_non_exhaustive()
+    }
+}
+
 /// One end of the client's connection.
 #[derive(Debug, Clone, Default)]
 pub struct Peer {
@@ -49,7 +62,7 @@ pub struct Peer {
 }
 
 /// The body as far as Envoy buffered it.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Body {
     /// The bytes; empty both for no body and for a body that Envoy did not buffer.
     pub bytes: Bytes,
@@ -57,6 +70,12 @@ pub struct Body {
     pub partial: bool,
     /// The whole body's size, where Envoy knows it (−1 is unknown).
     pub size: i64,
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "[{} of {} bytes, partial: {}]", self.bytes.len(), self.size, self.partial)
+    }
 }
 
 /// One header field.

@@ -57,7 +57,5 @@ pub trait Finish: Send + Sync {
 
     /// A hash of the configuration that finishing depends on. It is part of every decision's
     /// key, so that after a reload no decision is served that was finished by other rules.
-    fn fingerprint(&self) -> Digest {
-        Digest::of("finish", b"")
-    }
+    fn fingerprint(&self) -> Digest;
 }

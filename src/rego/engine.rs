@@ -255,9 +255,12 @@ impl Rule {
         let started = Instant::now();
         let path = self.path.to_string();
         // A fault of the interpreter ends one evaluation; its engine is dropped.
-        let outcome = catch_unwind(AssertUnwindSafe(|| match self.by_query {
-            false => engine.eval_rule(path),
-            true => engine.eval_query(path, false).map(value_of),
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            if self.by_query {
+                engine.eval_query(path, false).map(value_of)
+            } else {
+                engine.eval_rule(path)
+            }
         }));
         // The interpreter drops the errors of a function's body where another body gave a
         // value, limits included, so what counts is what was taken.

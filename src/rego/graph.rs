@@ -80,10 +80,10 @@ impl Graph {
         let mut seen = BTreeSet::new();
         let mut open: Vec<Vec<String>> = from.into_iter().collect();
         while let Some(path) = open.pop() {
-            if let Some(node) = self.nodes.get(&path) {
-                if seen.insert(path) {
-                    open.extend(node.next.iter().cloned());
-                }
+            if let Some(node) = self.nodes.get(&path)
+                && seen.insert(path)
+            {
+                open.extend(node.next.iter().cloned());
             }
         }
         seen

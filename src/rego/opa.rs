@@ -6,6 +6,8 @@
 //! may be undefined or hold an empty object, and an operator on a wrong type is an error, hence a
 //! denial, where OPA says undefined.
 
+use std::fmt::Write as _;
+
 use regorus::Value;
 
 use super::json;
@@ -57,7 +59,7 @@ fn marshal(value: &Value) -> Value {
     for c in json.to_string().chars() {
         match c {
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                text.push_str(&format!("\\u{:04x}", u32::from(c)));
+                let _ = write!(text, "\\u{:04x}", u32::from(c));
             }
             _ => text.push(c),
         }
@@ -76,7 +78,9 @@ fn sprintf<'a>(format: &str, items: impl Iterator<Item = &'a Value>) -> Value {
                 Some('%') | None => text.push('%'),
                 Some(verb) => match items.next() {
                     Some(value) => text.push_str(&formatted(verb, value)),
-                    None => text.push_str(&format!("%!{verb}(MISSING)")),
+                    None => {
+                        text.push_str(&["%!", verb.encode_utf8(&mut [0; 4]), "(MISSING)"].concat());
+                    }
                 },
             },
         }
@@ -84,7 +88,7 @@ fn sprintf<'a>(format: &str, items: impl Iterator<Item = &'a Value>) -> Value {
     if items.peek().is_some() {
         let rest: Vec<String> =
             items.map(|value| format!("{}={}", kind(value), plain(value))).collect();
-        text.push_str(&format!("%!(EXTRA {})", rest.join(", ")));
+        let _ = write!(text, "%!(EXTRA {})", rest.join(", "));
     }
     Value::from(text)
 }

@@ -161,13 +161,8 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn rule(&self, rule: &Value) -> Option<Rule> {
         let (kind, node) = variant(rule)?;
-        let (refr, args) = match kind {
-            "Default" => (node.get("refr")?, node.get("args")),
-            _ => {
-                let (_, head) = variant(node.get("head")?)?;
-                (head.get("refr")?, head.get("args"))
-            }
-        };
+        let named = if kind == "Default" { node } else { variant(node.get("head")?)?.1 };
+        let (refr, args) = (named.get("refr")?, named.get("args"));
         let mut path = self.package.to_vec();
         path.extend(static_path(refr).0);
         let args = args.and_then(Value::as_array).filter(|args| {
@@ -187,10 +182,10 @@ impl Reader<'_> {
         // The head names the rule; only what it computes there is a reference.
         let mut node = node.clone();
         for holder in ["", "/head/Compr", "/head/Set", "/head/Func"] {
-            if let Some(Value::Object(holder)) = node.pointer_mut(holder) {
-                if let Some(refr) = holder.remove("refr") {
-                    steps(&refr).for_each(|step| self.visit(step, 1, kind, &mut found));
-                }
+            if let Some(Value::Object(holder)) = node.pointer_mut(holder)
+                && let Some(refr) = holder.remove("refr")
+            {
+                steps(&refr).for_each(|step| self.visit(step, 1, kind, &mut found));
             }
         }
         self.visit(&node, 0, kind, &mut found);

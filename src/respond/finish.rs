@@ -5,7 +5,7 @@ use serde_json::Map;
 use super::config::HeadersConfig;
 use super::document;
 use super::headers::{encode_value, is_reserved, is_token, join};
-use crate::model::{Code, Decision, Evaluation, HeaderValue, Reason, Verdict};
+use crate::model::{Code, Decision, Digest, Evaluation, Hasher, HeaderValue, Reason, Verdict};
 
 /// Longest text that a policy may add to an answer, in characters.
 const MAX_MESSAGE: usize = 256;
@@ -27,6 +27,14 @@ impl Finisher {
             managed: config.managed.iter().map(|name| name.as_str().into()).collect(),
             max_value: config.max_value.as_usize(),
         }
+    }
+
+    /// A hash of what finishing depends on: decisions finished by other rules are others.
+    #[must_use]
+    pub fn fingerprint(&self) -> Digest {
+        let mut hasher = Hasher::new("finish").part(&self.max_value.to_le_bytes());
+        self.managed.iter().for_each(|name| hasher.push(name.as_bytes()));
+        hasher.finish()
     }
 
     /// The decision made of `verdict`. Where its headers break a rule it becomes a denial that

@@ -80,6 +80,11 @@ pub fn init(config: &LogConfig) {
     };
     let started =
         if json { builder.json().flatten_event(true).try_init() } else { builder.try_init() };
+    // A payload may quote request text; where it happened is enough to find it.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(place, "panic");
+    }));
     // An error means that a subscriber is there already: in tests, that is.
     drop(started);
 }

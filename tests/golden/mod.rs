@@ -42,7 +42,7 @@ fn rules_of(package: &str) -> Vec<String> {
         .filter(|line| !line.starts_with("package "))
         .filter_map(|line| line.split_once([' ', '[', '.', '(']).map(|(name, _)| (name, line)))
         // A function, or a rule whose name goes on: neither is an entry point.
-        .filter(|(name, line)| !line[name.len()..].starts_with(['(', '.']))
+        .filter(|(name, line)| !line.trim_start_matches(name).starts_with(['(', '.']))
         .map(|(name, _)| name.to_owned())
         .collect();
     names.sort();

@@ -21,6 +21,10 @@ mod evaluate;
 struct Plain(AtomicU32);
 
 impl Finish for Plain {
+    fn fingerprint(&self) -> crate::model::Digest {
+        crate::model::Digest::of("finish", b"plain")
+    }
+
     fn finish(&self, verdict: Verdict, evaluation: Evaluation) -> Decision {
         self.0.fetch_add(1, Ordering::SeqCst);
         assert_ne!(verdict.reason.as_deref(), Some("panic"), "planted");

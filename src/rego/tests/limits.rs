@@ -1,5 +1,6 @@
 //! Limits of time, memory and stack.
 
+use std::fmt::Write as _;
 use std::time::Instant;
 
 use super::*;
@@ -84,7 +85,7 @@ fn s6_8_one_built_in_cannot_take_the_memory_or_the_time() {
 fn s6_8_a_result_that_is_huge_written_out_is_refused() {
     let mut policy = "package a\nv0 := [\"x\"]\n".to_owned();
     for n in 1..40 {
-        policy += &format!("v{n} := [v{0}, v{0}]\n", n - 1);
+        writeln!(policy, "v{n} := [v{0}, v{0}]", n - 1).unwrap();
     }
     policy += "x := v39";
     assert!(matches!(eval(&policy, "{}"), Err(EvalError::Memory)));
@@ -125,7 +126,7 @@ fn chain(rules: usize, nesting: usize) -> String {
     let mut policy = "package a\nv0 := input.n\n".to_owned();
     for n in 1..=rules {
         let (open, close) = ("abs(".repeat(nesting), ")".repeat(nesting));
-        policy += &format!("v{n} := [w | w := {open}v{}{close}][0]\n", n - 1);
+        writeln!(policy, "v{n} := [w | w := {open}v{}{close}][0]", n - 1).unwrap();
     }
     policy + &format!("x := v{rules}")
 }
@@ -162,5 +163,7 @@ fn evaluations_on_many_threads_share_nothing() {
             })
         })
         .collect();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    for thread in threads {
+        thread.join().unwrap();
+    }
 }

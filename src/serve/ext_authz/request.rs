@@ -12,6 +12,8 @@ use crate::model::{Body, Code, Header, Headers, Peer, Refusal, Request};
 /// Envoy says with it that it cut the body (`allow_partial_message`).
 const PARTIAL: &str = "x-envoy-auth-partial-body";
 
+const REQUEST_ID: &str = "x-request-id";
+
 /// Reads what Envoy says of the request.
 ///
 /// # Errors
@@ -37,6 +39,10 @@ pub(crate) fn read(check: CheckRequest) -> Result<Request, Refusal> {
     };
     let raw = http.header_map.map(|map| map.headers).unwrap_or_default();
     let fields = headers(http.headers, raw, &mut request);
+    // The attribute is Envoy's stream id; the id that logs and backends share is the header.
+    if let Some(id) = fields.iter().find(|field| field.name == REQUEST_ID) {
+        request.id = String::from_utf8_lossy(&id.value).into_owned();
+    }
     request.body = body(http.body, http.raw_body, http.size, &fields);
     request.headers = Headers::new(fields);
     Ok(request)
