@@ -12,7 +12,7 @@ import sys
 folder, connections = sys.argv[1], int(sys.argv[2])
 SERIES = re.compile(r"^(\w+)\{(.*)\} ([0-9.e+]+)")
 # What the warm path reads, in the order of the journey.
-CACHES = ("token", "user", "decision")
+CACHES = ("token", "context", "decision")
 
 
 def void(why):
@@ -68,20 +68,24 @@ def judge_round(number, requests):
     return value
 
 
-rate, p50, p99, header = {}, {}, {}, None
+rate, p50, p99, cpu, header = {}, {}, {}, {}, None
 for line in open(f"{folder}/rounds", encoding="utf-8"):
-    number, name, requests, seconds, median, tail = line.split()
+    number, name, requests, seconds, median, tail, *used = line.split()
     rate.setdefault(name, []).append(int(requests) / float(seconds))
     p50.setdefault(name, []).append(float(median))
     p99.setdefault(name, []).append(float(tail))
+    proxy, server, proxy_after, server_after = map(int, used)
+    each = 1000 / max(int(requests), 1)
+    cpu.setdefault(name, []).append(((proxy_after - proxy) * each, (server_after - server) * each))
     if name == "portcullis":
         header = judge_round(int(number), int(requests))
 
-print(f"\n{'Envoy ...':<26}{'requests/s':>11}{'(lowest .. highest)':>24}{'median ms':>11}{'p99 ms':>9}")
+print(f"\n{'Envoy ...':<26}{'requests/s':>11}{'(lowest .. highest)':>24}{'median ms':>11}{'p99 ms':>9}{'CPU us: Envoy':>15}{'server':>8}")
 for name, title in (("alone", "alone"), ("allow", "with always-allow"), ("portcullis", "with Portcullis, warm")):
     spread = f"({min(rate[name]):.0f} .. {max(rate[name]):.0f})"
     print(f"{title:<26}{statistics.median(rate[name]):>11.0f}{spread:>24}"
-          f"{statistics.median(p50[name]):>11.2f}{statistics.median(p99[name]):>9.2f}")
+          f"{statistics.median(p50[name]):>11.2f}{statistics.median(p99[name]):>9.2f}"
+          + "".join(f"{statistics.median(part):>{width}.0f}" for part, width in zip(zip(*cpu[name]), (15, 8))))
 ratios = [mine / theirs for mine, theirs in zip(rate["portcullis"], rate["allow"], strict=True)]
 print(f"\n{len(ratios)} rounds, {connections} connections; Portcullis / always-allow per round: "
       + " ".join(f"{ratio:.3f}" for ratio in ratios))

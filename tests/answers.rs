@@ -17,7 +17,10 @@ fn unavailable(answer: &Answer) {
 
 #[test]
 fn s3_4_an_error_has_one_body_and_the_request_id() {
-    let world = Setup::quickstart().start();
+    // An edge makes the id itself unless it is told to keep the client's.
+    let edge = "use_remote_address: true\n";
+    let keeps = "use_remote_address: true\n          preserve_external_request_id: true\n";
+    let world = Setup::quickstart().envoy(edge, keeps).start();
     let ask = Ask::get("/cwms-data/timeseries?office=SWT").header("x-request-id", "story-1");
     let answer = world.ask(ask.bearer(&Token::of("dam.operator").sign()));
     assert_eq!(answer.status, 403, "{answer:?}");

@@ -17,15 +17,26 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The repository.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A port of loopback on which nothing listens now.
+/// A port of loopback on which nothing listens now, and that no other test of this process gets:
+/// an Envoy shares its port with whoever binds it too, so a race would mix two tests' requests.
+/// The ports lie below those that the system hands out by itself.
 pub(crate) fn port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let start = std::process::id().wrapping_mul(97);
+    loop {
+        let next = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % 12_000;
+        let port = u16::try_from(20_000 + next).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// The Envoy of these tests: `ENVOY`, else one on PATH, else fetched once.
