@@ -18,7 +18,9 @@ fn path(table: &Table, target: &str) -> Result<String, Code> {
 fn s1_1_every_row_of_the_table_of_spellings_holds() {
     let tables = [one(json!({})), trusting()];
     let document = include_str!("../../../envoy/README.md");
-    let rows = document.lines().filter(|line| line.starts_with("| `"));
+    // The other tables of the document have fewer columns.
+    let row = |line: &&str| line.starts_with("| `") && line.matches('|').count() == 6;
+    let rows = document.lines().filter(row);
     let mut count = 0;
     for row in rows {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
