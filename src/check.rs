@@ -85,7 +85,8 @@ pub async fn explain(
 ) -> (Outcome, Option<String>) {
     let mut journey = Journey::new(request, snapshot, now, record);
     let end = journey.load(deadline).await;
-    let question = if journey.matched.is_some() { journey.question().ok().flatten() } else { None };
+    let asked = end.is_ok() || journey.record.stages.iter().any(|time| time.stage == "policy");
+    let question = if asked { journey.question().ok().flatten() } else { None };
     let input = question.map(|(_, question)| question.input.to_json(None));
     let outcome = match end {
         Ok(end) => journey.end(end),
