@@ -271,6 +271,7 @@ impl<'a> Journey<'a> {
                 self.record.decision_cache = cache;
                 self.record.decision_id = Some(Arc::clone(&decision.id));
                 self.record.revision = Some(Arc::clone(&decision.revision));
+                self.record.constraints.clone_from(&decision.constraints);
                 responder.decided(request, terms, &decision, strip)
             }
             End::NoPolicy => {
