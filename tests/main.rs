@@ -37,6 +37,8 @@ mod metrics;
 #[cfg(test)]
 mod rights;
 #[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod shapes;
 #[cfg(test)]
 mod spellings;

@@ -41,7 +41,8 @@ const ROUTES: &str = "routes:
   policy: answers
 ";
 
-fn world() -> World {
+/// An Envoy that protects nothing by itself, and those routes.
+pub(crate) fn setup() -> Setup {
     let policies =
         format!("paths: [../../policies/cwms, {}/tests/data/answers.rego]", root().display());
     let entries = "entry_points:\n  - { name: answers, rule: data.answers.decision }\n";
@@ -49,7 +50,10 @@ fn world() -> World {
         .portcullis("paths: [../../policies/cwms]", &policies)
         .portcullis("entry_points:\n", entries)
         .portcullis("routes:\n", ROUTES)
-        .start()
+}
+
+fn world() -> World {
+    setup().start()
 }
 
 fn cookies(answer: &Answer) -> Vec<&str> {
