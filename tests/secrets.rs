@@ -70,8 +70,8 @@ fn a05_nothing_told_in_confidence_is_told_further_at_trace_level() {
     for (place, text) in told(&world, &answers) {
         assert!(!text.is_empty(), "{place}");
         for secret in [MARKER, signature, "eyJ"] {
-            let at = text.find(secret).map(|at| text[at.saturating_sub(300)..].chars().take(400));
-            assert!(at.is_none(), "{secret} in {place}: {}", at.unwrap().collect::<String>());
+            let line = text.lines().find(|line| line.contains(secret));
+            assert_eq!(line, None, "{secret} in {place}");
         }
     }
 }
