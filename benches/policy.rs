@@ -53,7 +53,7 @@ impl Finish for Plain {
             headers: Vec::new(),
             response_headers: Vec::new(),
             metadata: verdict.metadata,
-            constraints: verdict.constraints,
+            constraints: verdict.constraints.map(Into::into),
             revision: evaluation.revision,
             decided_at: evaluation.decided_at,
             expires: evaluation.expires,

@@ -3,7 +3,7 @@
 //! [`try_now`] is the warm path: it reads memory only, knows no runtime and serves every Check
 //! whose token, user context and decision are known. Where it returns nothing, [`decide`] goes
 //! the same way and loads what is missing, within the Check's deadline. Both make the same
-//! stops in the same order; what lies between two stops is written once, in [`Journey`].
+//! stops in the same order; what lies between two stops is written once, in `Journey`.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -156,6 +156,10 @@ impl<'a> Journey<'a> {
 
     async fn load(&mut self, deadline: Instant) -> Result<End, Refusal> {
         let snapshot = self.snapshot;
+        // A warm attempt came as far as it found what it looked for. What it has looked for is
+        // not looked for again, so that each cache counts each Check once.
+        let [token_seen, user_seen] = [self.record.token_cache, self.record.context_cache]
+            .map(|cache| cache != CacheState::None);
         let mut stages = Stages { deadline, last: Instant::now(), times: Vec::new() };
         let bearer = self.route()?.map(|bearer| Secret::new((*bearer.expose()).to_owned()));
         stages.passed("route");
@@ -167,12 +171,22 @@ impl<'a> Journey<'a> {
             self.verified(verified?);
         }
         if let (Some(token), Some(bearer)) = (self.token_to_resolve(), &bearer) {
-            let resolving = snapshot.contexts.resolve(&token, bearer, self.now);
-            let resolved = stages.within("context", resolving).await;
-            self.record.stages.clone_from(&stages.times);
+            let known = (!token_seen).then(|| snapshot.contexts.peek(&token, &self.now)).flatten();
+            let resolved = if let Some(known) = known {
+                known
+            } else {
+                let resolving = snapshot.contexts.resolve(&token, bearer, self.now);
+                let resolved = stages.within("context", resolving).await;
+                self.record.stages.clone_from(&stages.times);
+                resolved
+            };
             self.resolved(resolved?);
         }
         let Some((key, question)) = self.question()? else { return Ok(End::NoPolicy) };
+        let asked = bearer.is_none() || (token_seen && (user_seen || self.user.is_none()));
+        if !asked && let Some(decided) = self.decider()?.peek(&key, &self.now) {
+            return Ok(End::Decided(decided));
+        }
         let decided = stages.within("policy", self.decider()?.resolve(key, question)).await;
         self.record.stages = stages.times;
         Ok(End::Decided(decided?))
@@ -272,6 +286,7 @@ impl<'a> Journey<'a> {
                 self.record.decision_cache = cache;
                 self.record.decision_id = Some(Arc::clone(&decision.id));
                 self.record.revision = Some(Arc::clone(&decision.revision));
+                self.record.constraints.clone_from(&decision.constraints);
                 responder.decided(request, terms, &decision, strip)
             }
             End::NoPolicy => {

@@ -13,9 +13,13 @@ mod answers;
 #[cfg(test)]
 mod architecture;
 #[cfg(test)]
+mod audit;
+#[cfg(test)]
 mod bodies;
 #[cfg(test)]
 mod clients;
+#[cfg(test)]
+mod commands;
 #[cfg(test)]
 mod configs;
 #[cfg(test)]
@@ -24,6 +28,18 @@ mod doors;
 mod envoy_files;
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod journey;
+#[cfg(test)]
+mod judge;
+#[cfg(test)]
+mod metrics;
+#[cfg(test)]
+mod rights;
+#[cfg(test)]
+mod secrets;
+#[cfg(test)]
+mod shapes;
 #[cfg(test)]
 mod spellings;
 #[cfg(test)]

@@ -12,6 +12,9 @@ fn spellings() -> Vec<String> {
         let separator = |bit: u8| if bits & bit == 0 { '-' } else { '_' };
         format!("x{}cwms{}auth{}context", separator(1), separator(2), separator(4))
     });
+    // To a backend that makes variables of names, a dot is the same again.
+    let dotted = ["x.cwms.auth.context", "x-cwms.auth-context", "x.cwms-auth_context"];
+    let names = names.chain(dotted.map(str::to_owned));
     names.flat_map(|name| [name.to_ascii_uppercase(), name]).collect()
 }
 

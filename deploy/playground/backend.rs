@@ -43,6 +43,8 @@ pub(crate) struct Backend {
     pub(crate) user_status: AtomicU16,
     /// How long the user API takes, milliseconds.
     pub(crate) user_delay: AtomicU64,
+    /// What the user API answers instead of what it knows.
+    pub(crate) user_profile: Mutex<Option<Value>>,
     requests: AtomicU64,
     user_calls: AtomicU64,
     watched: Mutex<BTreeMap<Vec<u8>, u64>>,
@@ -136,6 +138,10 @@ impl Backend {
         tokio::time::sleep(Duration::from_millis(self.user_delay.load(Ordering::SeqCst))).await;
         if let Ok(status) = StatusCode::from_u16(self.user_status.load(Ordering::SeqCst)) {
             return echo::json(status, &json!({ "message": "as told" }));
+        }
+        let told = self.user_profile.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(profile) = told {
+            return echo::json(StatusCode::OK, &profile);
         }
         let Some(user) = headers.get(AUTHORIZATION).and_then(|v| name_in(v.as_bytes())) else {
             return echo::json(StatusCode::UNAUTHORIZED, &json!({ "message": "no bearer" }));

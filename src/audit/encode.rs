@@ -49,7 +49,7 @@ pub(super) fn push_line(out: &mut String, event: &Event) {
     }
     push_caches(out, event);
     push_optional(out, "policy_revision", record.revision.as_deref());
-    push_constraints(out, record.constraints.as_ref());
+    push_constraints(out, record.constraints.as_deref());
     let _ = write!(out, ",\"duration_us\":{}", event.took.as_micros());
     out.push_str("}\n");
 }
@@ -141,6 +141,7 @@ fn push_char(out: &mut String, c: char) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use serde_json::json;
@@ -187,7 +188,7 @@ mod tests {
                 method: text.into(),
                 client_id: Some(text.into()),
                 resource: Some(text.into()),
-                constraints: Some(json!({ text: [text] })),
+                constraints: Some(Arc::new(json!({ text: [text] }))),
                 ..Record::default()
             };
             let value = parse(&event(record));
@@ -204,7 +205,7 @@ mod tests {
             let text = format!("{}€", "a".repeat(fill));
             let value = parse(&event(Record {
                 client_id: Some(text.as_str().into()),
-                constraints: Some(json!(text)),
+                constraints: Some(Arc::new(json!(text))),
                 ..Record::default()
             }));
             let kept = value["client_id"].as_str().unwrap();

@@ -1,90 +1,15 @@
 //! Strict JSON: no duplicate keys, bounded nesting, nothing after the value.
 
-use std::collections::HashSet;
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
+
+use crate::model::strict_json;
 
 /// Deepest nesting of a header or of claims; the object itself is level one.
 const MAX_DEPTH: usize = 16;
 
 /// `bytes` as a JSON object. Two readers of a text that this accepts read the same members.
 pub(super) fn object(bytes: &[u8]) -> Option<Map<String, Value>> {
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    Strict(MAX_DEPTH).deserialize(&mut deserializer).ok()?;
-    deserializer.end().ok()?;
-    // Read again, as `serde_json` itself makes values: how it hands over numbers depends on
-    // what else in the program asks of it.
-    serde_json::from_slice(bytes).ok()
-}
-
-/// Looks at one value with so many levels of nesting left.
-#[derive(Clone, Copy)]
-struct Strict(usize);
-
-impl Strict {
-    fn inner<E: Error>(self) -> Result<Self, E> {
-        self.0.checked_sub(1).map(Self).ok_or_else(|| E::custom("too deep"))
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Strict {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Strict {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        let inner = self.inner()?;
-        while entries.next_element_seed(inner)?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let inner = self.inner()?;
-        let mut names = HashSet::new();
-        while let Some(name) = members.next_key::<String>()? {
-            if !names.insert(name) {
-                return Err(A::Error::custom("duplicate member"));
-            }
-            members.next_value_seed(inner)?;
-        }
-        Ok(())
-    }
+    serde_json::from_str(strict_json(bytes, MAX_DEPTH).ok()?).ok()
 }
 
 #[cfg(test)]

@@ -76,8 +76,8 @@ pub struct Decision {
     pub response_headers: Vec<(Box<str>, Box<str>)>,
     /// The policy's metadata.
     pub metadata: Map<String, Value>,
-    /// What the backend must still apply.
-    pub constraints: Option<Value>,
+    /// What the backend must still apply; shared with the record of every Check it answers.
+    pub constraints: Option<Arc<Value>>,
     /// Revision of the policies that answered.
     pub revision: Arc<str>,
     /// When it was evaluated: the time of the Check that asked.

@@ -11,6 +11,7 @@ mod problem;
 mod reason;
 mod request;
 mod secret;
+mod strict;
 mod units;
 
 pub use decision::{Decision, DecisionId, Evaluation, HeaderValue, Stamp, Verdict};
@@ -25,6 +26,7 @@ pub use problem::Problem;
 pub use reason::{Class, Code, Reason, Refusal};
 pub use request::{Body, Header, HeaderName, Headers, Peer, Request};
 pub use secret::Secret;
+pub use strict::{NotStrict, strict_json};
 pub use units::{HumanDuration, HumanSize};
 
 /// A boxed future, for the async side of a stage's port.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{DecisionId, Reason};
 
@@ -190,7 +190,5 @@ pub struct Record {
     /// Time per stage, in order; the asynchronous journey only.
     pub stages: Vec<StageTime>,
     /// The policy's constraints, for audit.
-    pub constraints: Option<Value>,
-    /// The policy's metadata.
-    pub metadata: Map<String, Value>,
+    pub constraints: Option<Arc<Value>>,
 }

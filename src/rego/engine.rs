@@ -135,8 +135,9 @@ impl Bundle {
         &self.revision
     }
 
-    /// The strings that the policies give as their reasons, as far as they are literals: values
-    /// of a member `reason`, and strings in rules whose name contains `reason`.
+    /// The strings that the policies can give as their reasons: every literal of the rules that
+    /// has the form of a reason, wherever it stands, since a reason may pass through several rules
+    /// before it is the decision's. What a policy computes from its input is not among them.
     #[must_use]
     pub fn reasons(&self) -> &[Arc<str>] {
         &self.reasons

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::model::Reason;
+
 /// A place in a policy file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
@@ -47,7 +49,7 @@ pub(super) struct Rule {
     pub(super) calls: Vec<Call>,
     /// References, each as far as it is static, an import's alias replaced.
     pub(super) refs: BTreeSet<Vec<String>>,
-    /// Strings that look like the policy's reasons.
+    /// Strings that have the form of a reason.
     pub(super) reasons: BTreeSet<String>,
     /// Where the interpreter and OPA would not agree, and how to write it instead.
     pub(super) disputed: Vec<(Place, &'static str, &'static str)>,
@@ -297,9 +299,9 @@ impl Reader<'_> {
                 span("key", found);
                 span("value", found);
             }
-            "Object" => reasons(inner, &mut found.reasons),
-            "String" if found.path.last().is_some_and(|name| name.contains("reason")) => {
-                found.reasons.extend(inner.get("value").and_then(name_of));
+            "String" => {
+                let text = inner.get("value").and_then(name_of);
+                found.reasons.extend(text.filter(|text| Reason::from_policy(text).is_some()));
             }
             _ => {}
         }
@@ -343,14 +345,5 @@ fn declare(pattern: &Value, locals: &mut BTreeSet<String>) {
             None => members.values().for_each(|inner| declare(inner, locals)),
         },
         _ => {}
-    }
-}
-
-/// Strings that an object gives as its `reason`.
-fn reasons(object: &Value, found: &mut BTreeSet<String>) {
-    for field in object.get("fields").and_then(Value::as_array).into_iter().flatten() {
-        if field.pointer("/1/String/value").and_then(Value::as_str) == Some("reason") {
-            found.extend(field.pointer("/2/String/value").and_then(name_of));
-        }
     }
 }

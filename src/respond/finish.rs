@@ -53,7 +53,7 @@ impl Finisher {
                     headers,
                     response_headers,
                     metadata: verdict.metadata,
-                    constraints: verdict.constraints,
+                    constraints: verdict.constraints.map(Into::into),
                     revision: evaluation.revision,
                     decided_at: evaluation.decided_at,
                     expires: evaluation.expires,

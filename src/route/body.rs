@@ -1,16 +1,14 @@
 //! The request's body as JSON: whole, unencoded and without duplicate keys, or not at all.
 
-use std::cell::Cell;
-use std::collections::HashSet;
 use std::fmt;
 
 use serde::Deserializer;
-use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::limits;
 use super::trie::header;
-use crate::model::{Refusal, Request};
+use crate::model::{NotStrict, Refusal, Request, strict_json};
 
 /// A body as a route may read it.
 #[derive(Debug, Clone, Copy)]
@@ -43,11 +41,7 @@ pub(super) fn read(request: &Request, max: usize) -> Result<Read<'_>, Refusal> {
     if !header(request, "content-type").is_some_and(|value| is_json(&value)) {
         return Ok(Read::Not("broken"));
     }
-    let json = std::str::from_utf8(&body.bytes).ok();
-    match json.map(check).transpose()? {
-        Some(Some(whole)) => Ok(Read::Whole(whole)),
-        _ => Ok(Read::Not("broken")),
-    }
+    Ok(check(&body.bytes)?.map_or(Read::Not("broken"), Read::Whole))
 }
 
 /// `application/json` or `application/…+json`, in UTF-8 where a charset is named.
@@ -67,92 +61,12 @@ fn is_json(value: &[u8]) -> bool {
         })
 }
 
-/// The text as JSON, if it is JSON without duplicate keys.
-fn check(json: &str) -> Result<Option<&RawValue>, Refusal> {
-    let too_deep = Cell::new(false);
-    let mut reader = serde_json::Deserializer::from_str(json);
-    let unique = Unique { depth: 0, too_deep: &too_deep }.deserialize(&mut reader);
-    if too_deep.get() {
-        return Err(limits::too_large("the body is nested too deeply"));
-    }
-    if unique.and_then(|()| reader.end()).is_err() {
-        return Ok(None);
-    }
-    Ok(serde_json::from_str(json).ok())
-}
-
-/// Walks a document and refuses duplicate keys and too deep a nesting.
-#[derive(Clone, Copy)]
-struct Unique<'c> {
-    depth: usize,
-    too_deep: &'c Cell<bool>,
-}
-
-impl Unique<'_> {
-    fn deeper<E: Error>(self) -> Result<Self, E> {
-        if self.depth >= limits::DEPTH {
-            self.too_deep.set(true);
-            return Err(E::custom("too deep"));
-        }
-        Ok(Self { depth: self.depth + 1, ..self })
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Unique<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Unique<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON without duplicate keys")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let inner = self.deeper()?;
-        while items.next_element_seed(inner)?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let inner = self.deeper()?;
-        let mut seen = HashSet::new();
-        while let Some(name) = members.next_key::<String>()? {
-            if !seen.insert(name) {
-                return Err(A::Error::custom("a key is there twice"));
-            }
-            members.next_value_seed(inner)?;
-        }
-        Ok(())
+/// The body as JSON, if it is JSON without duplicate keys.
+fn check(body: &[u8]) -> Result<Option<&RawValue>, Refusal> {
+    match strict_json(body, limits::DEPTH) {
+        Ok(text) => Ok(serde_json::from_str(text).ok()),
+        Err(NotStrict::TooDeep) => Err(limits::too_large("the body is nested too deeply")),
+        Err(NotStrict::Broken) => Ok(None),
     }
 }
 

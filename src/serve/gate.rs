@@ -196,6 +196,9 @@ impl Drop for Ticket<'_> {
         if self.facts.subject_hash.is_none() {
             self.facts.hash_subject(&gate.audit);
         }
+        for stage in &self.facts.record.stages {
+            gate.metrics.stage(stage.stage, stage.took);
+        }
         let route = self.facts.record.route.as_ref();
         gate.series.observe(self.kind, &self.reason, route, took);
         gate.audit.emit(Event {

@@ -246,9 +246,11 @@ impl Metrics {
         self.issuer_keys_skipped.get_or_create(&labels).inc_by(skipped as u64);
     }
 
-    /// The gauge of a door's open connections.
+    /// The gauge of a door's open connections. The door's count of accept errors starts with it,
+    /// so that the first error shows as an increase.
     #[must_use]
     pub fn connections(&self, door: &'static str) -> Gauge {
+        drop(self.accept_errors.get_or_create(&DoorLabels { door }));
         self.connections.get_or_create(&DoorLabels { door }).clone()
     }
 

@@ -82,7 +82,7 @@ fn panics_outside_tests() {
 }
 
 #[test]
-fn wall_time_outside_the_clock() {
+fn s9_3_wall_time_is_read_in_the_clock_alone() {
     let texts = [
         ("use std::time::SystemTime;", true),
         ("let t = chrono::Utc::now();", true),

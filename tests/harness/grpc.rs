@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use envoy_types::pb::envoy::service::auth::v3::{CheckRequest, CheckResponse};
+use envoy_types::pb::envoy::config::core::v3::{HeaderMap, HeaderValue};
+use envoy_types::pb::envoy::service::auth::v3::attribute_context::{HttpRequest, Request};
+use envoy_types::pb::envoy::service::auth::v3::check_response::HttpResponse;
+use envoy_types::pb::envoy::service::auth::v3::{AttributeContext, CheckRequest, CheckResponse};
+use envoy_types::pb::google::protobuf::value::Kind;
 use prost::Message as _;
 
 /// How a call ended.
@@ -50,4 +54,45 @@ pub(crate) fn check(port: u16, request: &CheckRequest) -> CheckResponse {
     let reply = call(port, path, &[], &request.encode_to_vec());
     assert_eq!(reply.status, None, "{reply:?}");
     CheckResponse::decode(reply.payload.as_slice()).unwrap()
+}
+
+/// A `GET` of `target` as Envoy tells of it with `encode_raw_headers`.
+pub(crate) fn get(target: &str, headers: &[(&str, &[u8])]) -> CheckRequest {
+    let raw = |(name, value): &(&str, &[u8])| HeaderValue {
+        key: (*name).to_owned(),
+        raw_value: value.to_vec(),
+        ..HeaderValue::default()
+    };
+    let http = HttpRequest {
+        id: "req-1".to_owned(),
+        method: "GET".to_owned(),
+        path: target.to_owned(),
+        host: "api.example.test".to_owned(),
+        scheme: "https".to_owned(),
+        size: -1,
+        header_map: Some(HeaderMap { headers: headers.iter().map(raw).collect() }),
+        ..HttpRequest::default()
+    };
+    let request = Some(Request { http: Some(http), ..Request::default() });
+    CheckRequest { attributes: Some(AttributeContext { request, ..AttributeContext::default() }) }
+}
+
+/// The HTTP status of an answer; 200 for an allow.
+pub(crate) fn status(response: &CheckResponse) -> i32 {
+    match response.http_response.as_ref().unwrap() {
+        HttpResponse::OkResponse(_) => 200,
+        HttpResponse::DeniedResponse(answer) | HttpResponse::ErrorResponse(answer) => {
+            answer.status.as_ref().unwrap().code
+        }
+    }
+}
+
+/// A text of the dynamic metadata; empty if it is not there.
+pub(crate) fn metadata(response: &CheckResponse, name: &str) -> String {
+    let fields = &response.dynamic_metadata.as_ref().unwrap().fields;
+    match fields.get(name).and_then(|value| value.kind.as_ref()) {
+        Some(Kind::StringValue(text)) => text.clone(),
+        None => String::new(),
+        other => panic!("{name}: {other:?}"),
+    }
 }

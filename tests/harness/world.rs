@@ -152,6 +152,18 @@ impl World {
         text.lines().filter(of).filter_map(value).sum()
     }
 
+    /// Every line that audit wrote to the folder `audit`, as JSON.
+    pub(crate) fn audited(&self) -> Vec<serde_json::Value> {
+        let files = std::fs::read_dir(self.folder().join("audit")).into_iter().flatten();
+        let lines = |file: std::io::Result<std::fs::DirEntry>| {
+            let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+            let parse =
+                |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+            text.lines().map(parse).collect::<Vec<_>>()
+        };
+        files.flat_map(lines).collect()
+    }
+
     /// Ends Portcullis as an orchestrator does.
     pub(crate) fn end_portcullis(&mut self) {
         let mut process = self.portcullis.take().unwrap();

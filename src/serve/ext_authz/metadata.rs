@@ -11,9 +11,9 @@ use crate::model::{CacheState, Decision, Reason};
 /// The policy's metadata and ours; a policy cannot name one of our members.
 pub(super) fn of(reason: &Reason, decision: Option<&Decision>, facts: &Facts) -> Struct {
     let record = &facts.record;
-    let theirs = decision.map_or(&record.metadata, |decision| &decision.metadata);
-    let mut fields = HashMap::with_capacity(10 + theirs.len());
-    fields.extend(theirs.iter().map(|(name, value)| (name.clone(), wire(value))));
+    let theirs = decision.map(|decision| &decision.metadata);
+    let mut fields = HashMap::with_capacity(10 + theirs.map_or(0, Map::len));
+    fields.extend(theirs.into_iter().flatten().map(|(name, value)| (name.clone(), wire(value))));
     let decision_id = decision.map(|decision| &*decision.id).or(record.decision_id.as_deref());
     let revision = decision.map(|decision| &*decision.revision).or(record.revision.as_deref());
     let subject = facts.subject_hash.map(|hash| hash.to_string());
