@@ -12,6 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::cache::{CacheSize, CacheStats};
+use super::dependency::{DependencyHealth, DependencyState};
 use super::labels::{
     CacheLabels, CacheResultLabels, CallLabels, CallOutcome, CheckLabels, DependencyLabels,
     DoorLabels, IssuerLabels, OutcomeLabels, RevisionLabels, StageLabels,
@@ -47,6 +48,11 @@ pub struct Metrics {
     watched: Mutex<Vec<(&'static str, Weak<dyn CacheSize>)>>,
     calls: Family<CallLabels, Counter>,
     call_seconds: Histograms<DependencyLabels>,
+    retries: Family<DependencyLabels, Counter>,
+    breakers: Family<DependencyLabels, Gauge>,
+    dependencies: Mutex<Vec<Weak<dyn DependencyHealth>>>,
+    /// Values of the store that did not verify; each was a miss.
+    pub store_rejected: Counter,
     policy_revision: Family<RevisionLabels, Gauge>,
     issuer_keys: Family<IssuerLabels, Gauge>,
     issuer_keys_skipped: Family<IssuerLabels, Counter>,
@@ -107,6 +113,10 @@ impl Metrics {
             watched: Mutex::default(),
             calls: Family::default(),
             call_seconds: Family::new_with_constructor(histogram),
+            retries: Family::default(),
+            breakers: Family::default(),
+            dependencies: Mutex::default(),
+            store_rejected: Counter::default(),
             policy_revision: Family::default(),
             issuer_keys: Family::default(),
             issuer_keys_skipped: Family::default(),
@@ -157,6 +167,21 @@ impl Metrics {
             "Time of a call to a dependency",
             Unit::Seconds,
             metrics.call_seconds.clone(),
+        );
+        r.register(
+            "dependency_retries",
+            "Calls to a dependency made a second time",
+            metrics.retries.clone(),
+        );
+        r.register(
+            "dependency_breaker_state",
+            "Whether a dependency is called: 0 closed (it is), 1 half-open (one probe is), 2 open",
+            metrics.breakers.clone(),
+        );
+        r.register(
+            "store_values_rejected",
+            "Values of the shared store that did not verify",
+            metrics.store_rejected.clone(),
         );
         r.register(
             "policy_revision_info",
@@ -232,6 +257,30 @@ impl Metrics {
         self.call_seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
+    /// A call to a dependency is made a second time.
+    pub fn retry(&self, dependency: &str) {
+        let labels = DependencyLabels { dependency: dependency.to_owned() };
+        self.retries.get_or_create(&labels).inc();
+    }
+
+    /// Shows how a dependency fares for as long as `health` lives.
+    pub fn watch_dependency(&self, health: &Arc<dyn DependencyHealth>) {
+        let mut watched = self.dependencies.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.push(Arc::downgrade(health));
+    }
+
+    /// How each dependency fares, by name; of two clients of one name (around a reload), the
+    /// newer.
+    #[must_use]
+    pub fn dependencies(&self) -> Vec<DependencyState> {
+        let mut watched = self.dependencies.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.retain(|health| health.strong_count() > 0);
+        let states = watched.iter().filter_map(Weak::upgrade).map(|health| health.state());
+        let by_name: std::collections::BTreeMap<_, _> =
+            states.map(|state| (Arc::clone(&state.name), state)).collect();
+        by_name.into_values().collect()
+    }
+
     /// The policies' revision that is in force now.
     pub fn policy_revision(&self, revision: &str) {
         self.policy_revision.clear();
@@ -263,6 +312,10 @@ impl Metrics {
     /// Only if formatting fails.
     pub fn render(&self) -> Result<String, fmt::Error> {
         self.read_caches();
+        for state in self.dependencies() {
+            let labels = DependencyLabels { dependency: state.name.to_string() };
+            self.breakers.get_or_create(&labels).set(state.breaker.gauge());
+        }
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)
