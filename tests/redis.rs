@@ -70,7 +70,7 @@ fn n04_a_poisoned_record_is_loaded_anew_and_written_again() {
     until("it is stored", || server.say("DBSIZE").trim() == ":1");
     let key = server.say("RANDOMKEY").lines().nth(1).unwrap().trim().to_owned();
     let good = server.say(&format!("STRLEN {key}"));
-    for (n, value) in [(1, "null"), (2, "{}"), (3, "{\"v\":999}")] {
+    for (n, value) in [(1, "null"), (2, "{}"), (3, "'{\"v\":999}'")] {
         world.end_portcullis();
         assert!(server.say(&format!("SET {key} {value}")).starts_with("+OK"));
         world.start_portcullis();

@@ -161,28 +161,7 @@ impl Metrics {
             Unit::Bytes,
             metrics.cache_bytes.clone(),
         );
-        r.register("dependency_calls", "Calls to a dependency by outcome", metrics.calls.clone());
-        r.register_with_unit(
-            "dependency_call_duration",
-            "Time of a call to a dependency",
-            Unit::Seconds,
-            metrics.call_seconds.clone(),
-        );
-        r.register(
-            "dependency_retries",
-            "Calls to a dependency made a second time",
-            metrics.retries.clone(),
-        );
-        r.register(
-            "dependency_breaker_state",
-            "Whether a dependency is called: 0 closed (it is), 1 half-open (one probe is), 2 open",
-            metrics.breakers.clone(),
-        );
-        r.register(
-            "store_values_rejected",
-            "Values of the shared store that did not verify",
-            metrics.store_rejected.clone(),
-        );
+        metrics.register_dependencies(r);
         r.register(
             "policy_revision_info",
             "1 for the revision of the policies in force",
@@ -213,6 +192,31 @@ impl Metrics {
         );
         r.register("panics", "Panics caught inside a Check", metrics.panics.clone());
         Self { registry, ..metrics }
+    }
+
+    fn register_dependencies(&self, r: &mut Registry) {
+        r.register("dependency_calls", "Calls to a dependency by outcome", self.calls.clone());
+        r.register_with_unit(
+            "dependency_call_duration",
+            "Time of a call to a dependency",
+            Unit::Seconds,
+            self.call_seconds.clone(),
+        );
+        r.register(
+            "dependency_retries",
+            "Calls to a dependency made a second time",
+            self.retries.clone(),
+        );
+        r.register(
+            "dependency_breaker_state",
+            "Whether a dependency is called: 0 closed (it is), 1 half-open (one probe is), 2 open",
+            self.breakers.clone(),
+        );
+        r.register(
+            "store_values_rejected",
+            "Values of the shared store that did not verify",
+            self.store_rejected.clone(),
+        );
     }
 
     /// The series of Checks that end with this outcome, reason label and route.

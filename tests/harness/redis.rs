@@ -1,5 +1,5 @@
-//! Real Redis servers: one, with Sentinels, in a cluster. Used by the tests of the room `store`
-//! too, so nothing here needs the rest of the harness.
+//! Real Redis servers. Used by the tests of the room `store` too, so nothing here needs the rest
+//! of the harness.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -42,48 +42,14 @@ impl Server {
         args.extend(["--port".to_owned(), port.to_string()]);
         args.extend(["--dir".to_owned(), folder.display().to_string()]);
         args.extend(options.iter().map(|option| (*option).to_owned()));
+        Self::launch(port, folder, args)
+    }
+
+    /// A server on `port` with these arguments, and its files in `folder`.
+    pub(crate) fn launch(port: u16, folder: PathBuf, args: Vec<String>) -> Self {
         let mut server = Self { port, folder, args, child: None };
         server.run();
         server
-    }
-
-    /// A Sentinel that watches `master` and fails over on its own, within about a second.
-    pub(crate) fn sentinel(master: &Self, name: &str) -> Self {
-        let port = port();
-        let folder = std::env::temp_dir().join(format!("portcullis-sentinel-{port}"));
-        std::fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("sentinel.conf");
-        let text = format!(
-            "bind 127.0.0.1\nport {port}\ndir {}\nsentinel monitor {name} 127.0.0.1 {} 1\n\
-             sentinel down-after-milliseconds {name} 1000\n\
-             sentinel failover-timeout {name} 3000\n",
-            folder.display(),
-            master.port
-        );
-        std::fs::write(&file, text).unwrap();
-        let args = vec![file.display().to_string(), "--sentinel".to_owned()];
-        let mut server = Self { port, folder, args, child: None };
-        server.run();
-        server
-    }
-
-    /// Three masters that share the slots.
-    pub(crate) fn cluster() -> Vec<Self> {
-        let start = || {
-            let bus = port().to_string();
-            Self::start(&["--cluster-enabled", "yes", "--cluster-port", &bus])
-        };
-        let nodes: Vec<Self> = (0..3).map(|_| start()).collect();
-        let mut command = Command::new("redis-cli");
-        command.args(["--cluster", "create"]);
-        command.args(nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)));
-        command.args(["--cluster-replicas", "0", "--cluster-yes"]);
-        let made = command.output().unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
-        for node in &nodes {
-            node.until("CLUSTER INFO", "cluster_state:ok");
-        }
-        nodes
     }
 
     /// Starts it again after [`Server::kill`], empty, on the same port.
@@ -141,7 +107,7 @@ impl Server {
             if answer.contains(text) {
                 return;
             }
-            assert!(start.elapsed() < Duration::from_secs(60), "{command}: {text} not in {answer}");
+            assert!(start.elapsed() < Duration::from_mins(1), "{command}: {text} not in {answer}");
             std::thread::sleep(Duration::from_millis(50));
         }
     }

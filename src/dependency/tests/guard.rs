@@ -51,7 +51,7 @@ async fn call(
 #[tokio::test]
 async fn n01_an_open_breaker_answers_at_once_and_one_probe_finds_it_back() {
     let (guard, metrics) = guard(Duration::from_millis(200));
-    let (calls, never) = (AtomicUsize::new(0), Duration::from_secs(3600));
+    let (calls, never) = (AtomicUsize::new(0), Duration::from_hours(1));
     for _ in 0..3 {
         assert_eq!(call(&guard, true, &calls, never, Ok(())).await, Err(CallError::Timeout));
     }
@@ -105,7 +105,7 @@ fn guard_is_open(metrics: &Metrics) -> bool {
 
 #[tokio::test]
 async fn a_deadline_that_comes_first_ends_the_call() {
-    let (guard, _) = guard(Duration::from_secs(3600));
+    let (guard, _) = guard(Duration::from_hours(1));
     let deadline = Instant::now() + Duration::from_millis(20);
     let never = || std::future::pending::<Result<(), CallError>>();
     let result = guard.call(Some(deadline), false, |()| Answer::Useful, never).await;

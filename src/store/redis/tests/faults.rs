@@ -65,10 +65,10 @@ async fn n01_a_full_backlog_and_a_name_that_does_not_resolve_cost_little() {
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let full = socket.listen(1).unwrap();
     let address = full.local_addr().unwrap();
-    let fill = || {
+    let knock = || {
         tokio::time::timeout(Duration::from_millis(100), tokio::net::TcpStream::connect(address))
     };
-    let _filled = futures_util::future::join_all((0..8).map(|_| fill())).await;
+    let _held = futures_util::future::join_all((0..8).map(|_| knock())).await;
     let sut = Sut::new(&config(&json!({"url": url(address.port()), "timeout": "200ms"})));
     fails_and_then_costs_nothing(&sut).await;
     let nowhere = "redis://no-such-host.invalid:6379";
@@ -105,7 +105,7 @@ async fn a_redis_that_starts_after_us_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reply_is_never_given_to_another_command_after_a_pause() {
     let server = Server::start(&[]);
-    let nodes = Server::cluster();
+    let nodes = super::kinds::cluster();
     let node = format!("127.0.0.1:{}", nodes[0].port);
     let patient = json!({"failures": 1_000_000, "open_for": "1ms"});
     for (paused, members) in [

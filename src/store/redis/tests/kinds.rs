@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::server::Server;
+use super::server::{Server, port};
 use super::{Sut, config, url};
 use crate::store::contract;
 
@@ -13,11 +13,52 @@ async fn keeps_the_contract(sut: &Sut) {
     contract::holds(&sut.store, |by| Box::pin(tokio::time::sleep(by))).await;
 }
 
+/// The least that a user must be allowed, and `more`.
+fn allow(server: &Server, more: &str) {
+    let least = "ACL SETUSER pdp on >marker ~portcullis:* -@all +getrange +set +del";
+    assert!(server.say(&format!("{least} {more}")).starts_with("+OK"));
+}
+
 fn sentinels(sentinel: &Server) -> serde_json::Value {
-    json!({"sentinels": {
+    json!({"username": "pdp", "password": "marker", "sentinels": {
         "addresses": [format!("127.0.0.1:{}", sentinel.port)],
         "master": "main",
     }})
+}
+
+/// A Sentinel that watches `master` and fails over on its own, within about a second.
+fn sentinel(master: &Server) -> Server {
+    let port = port();
+    let folder = std::env::temp_dir().join(format!("portcullis-sentinel-{port}"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("sentinel.conf");
+    let text = format!(
+        "bind 127.0.0.1\nport {port}\ndir {}\nsentinel monitor main 127.0.0.1 {} 1\n\
+         sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 3000\n",
+        folder.display(),
+        master.port
+    );
+    std::fs::write(&file, text).unwrap();
+    Server::launch(port, folder, vec![file.display().to_string(), "--sentinel".to_owned()])
+}
+
+/// Three masters that share the slots.
+pub(super) fn cluster() -> Vec<Server> {
+    let start = || {
+        let bus = port().to_string();
+        Server::start(&["--cluster-enabled", "yes", "--cluster-port", &bus])
+    };
+    let nodes: Vec<Server> = (0..3).map(|_| start()).collect();
+    let mut command = Command::new("redis-cli");
+    command.args(["--cluster", "create"]);
+    command.args(nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)));
+    command.args(["--cluster-replicas", "0", "--cluster-yes"]);
+    let made = command.output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+    for node in &nodes {
+        node.until("CLUSTER INFO", "cluster_state:ok");
+    }
+    nodes
 }
 
 /// A master with a replica that is in step, watched.
@@ -25,7 +66,7 @@ fn watched() -> (Server, Server, Server) {
     let master = Server::start(&[]);
     let replica = Server::start(&["--replicaof", &format!("127.0.0.1 {}", master.port)]);
     replica.until("INFO replication", "master_link_status:up");
-    let sentinel = Server::sentinel(&master, "main");
+    let sentinel = sentinel(&master);
     sentinel.until("SENTINEL REPLICAS main", &replica.port.to_string());
     (master, replica, sentinel)
 }
@@ -60,6 +101,8 @@ async fn keys_begin_with_the_prefix_and_end_by_themselves() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_master_that_sentinels_name_keeps_the_contract_and_may_change() {
     let (mut master, replica, sentinel) = watched();
+    allow(&master, "+role");
+    allow(&replica, "+role");
     let sut = Sut::new(&config(&sentinels(&sentinel)));
     keeps_the_contract(&sut).await;
     sut.set("before", "kept").await.unwrap();
@@ -83,9 +126,13 @@ async fn a_master_that_sentinels_name_keeps_the_contract_and_may_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_keeps_the_contract_while_slots_move_and_nodes_hang() {
-    let nodes = Server::cluster();
+    let nodes = cluster();
     let address = |node: &Server| format!("127.0.0.1:{}", node.port);
-    let sut = Sut::new(&config(&json!({"cluster": [address(&nodes[0])]})));
+    for node in &nodes {
+        allow(node, "+cluster|slots +ping");
+    }
+    let who = json!({"cluster": [address(&nodes[0])], "username": "pdp", "password": "marker"});
+    let sut = Sut::new(&config(&who));
     keeps_the_contract(&sut).await;
     for n in 0..100 {
         sut.set(&format!("k{n}"), &n.to_string()).await.unwrap();
