@@ -25,7 +25,7 @@ use crate::rego::Bundle;
 use crate::respond::{Finisher, Responder};
 use crate::route::Table;
 use crate::serve::{self, BindError, Bounds, Doors, Gate, Ready, ServeError, Shutdown};
-use crate::store::Memory;
+use crate::store::{Memory, Redis, Store};
 use crate::telemetry::Metrics;
 
 /// How long one Check without a door waits for the issuers' keys; a running service has them
@@ -94,9 +94,11 @@ pub fn prepare(config: &Config, base: &Path) -> Result<Prepared, Vec<Problem>> {
     let verifier = Verifier::new(&config.issuers, &config.tokens, base, &clock, &metrics);
     let verifier = keep(&mut problems, "/issuers", verifier);
     let routes = keep(&mut problems, "/routes", Table::new(&config.routes, &config.path));
+    let store = keep(&mut problems, "/store", build_store(config, base, &clock, &metrics));
     let (mut contexts, mut decider) = (None, None);
-    if let Some(bundle) = &bundle {
-        let built = build_contexts(config, base, bundle.as_ref(), &clock, &metrics);
+    if let (Some(bundle), Some(store)) = (&bundle, store) {
+        let shared = Shared::new(config.user_context.cache.0, store, clock.clone(), &metrics);
+        let built = build_contexts(config, base, bundle.as_ref(), shared, &metrics);
         contexts = keep(&mut problems, "/user_context", built);
         decider = keep(&mut problems, "/policy", build_decider(config, bundle.as_ref(), &metrics));
     }
@@ -159,11 +161,26 @@ fn load_bundle(config: &Config, base: &Path) -> Result<Option<Arc<Bundle>>, Vec<
     config.policy.as_ref().map(|policy| Bundle::load(&policy.paths, base)).transpose()
 }
 
+fn build_store(
+    config: &Config,
+    base: &Path,
+    clock: &Clock,
+    metrics: &Arc<Metrics>,
+) -> Result<Arc<dyn Store>, Vec<Problem>> {
+    let Some(redis) = &config.store.redis else {
+        let size = config.user_context.cache.0;
+        return Ok(Arc::new(Memory::new(size, clock.clone(), metrics)));
+    };
+    let under = |problems: Vec<Problem>| problems.into_iter().map(|p| p.under("/redis")).collect();
+    let redis = Redis::new(redis, base, clock.clone(), metrics);
+    Ok(Arc::new(redis.map_err(|problems| -> Vec<Problem> { under(problems) })?))
+}
+
 fn build_contexts(
     config: &Config,
     base: &Path,
     bundle: Option<&Arc<Bundle>>,
-    clock: &Clock,
+    shared: Arc<Shared>,
     metrics: &Arc<Metrics>,
 ) -> Result<Arc<dyn Contexts>, Vec<Problem>> {
     let section = &config.user_context;
@@ -182,9 +199,6 @@ fn build_contexts(
         }
         (None, _, _) => None,
     };
-    let cache = section.cache.0;
-    let store = Arc::new(Memory::new(cache, clock.clone(), metrics));
-    let shared = Shared::new(cache, store, clock.clone(), metrics);
     let resolver = Resolver::new(section, mapper, shared, Arc::clone(metrics), base)?;
     Ok(Arc::new(resolver))
 }
@@ -257,7 +271,8 @@ impl Prepared {
             &config.check,
             reasons,
         );
-        let parts = Parts::new(Arc::clone(&self.verifier), self.policy_revision().cloned());
+        let revision = self.policy_revision().cloned();
+        let parts = Parts::new(Arc::clone(&self.verifier), revision, Arc::clone(&self.metrics));
         Ok(Doors {
             bounds,
             gate: Arc::new(gate),

@@ -35,6 +35,8 @@ mod judge;
 #[cfg(test)]
 mod metrics;
 #[cfg(test)]
+mod redis;
+#[cfg(test)]
 mod rights;
 #[cfg(test)]
 mod secrets;

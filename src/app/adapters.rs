@@ -14,6 +14,7 @@ use crate::policy::{EvaluationLimits, Finish};
 use crate::rego::{EvalError, Limits, Rule};
 use crate::respond::Finisher;
 use crate::serve::{Arrival, Decide, Part, Readiness, Step};
+use crate::telemetry::{BreakerState, DependencyState, Metrics};
 
 /// The respond stage finishes what the policy stage evaluated.
 pub(super) struct Finishing(pub(super) Finisher);
@@ -86,14 +87,20 @@ impl Decide for Journeys {
 }
 
 /// What readiness waits for: policies (loaded, or the process would not run) and issuers' keys.
+/// Dependencies are shown beside them; none is waited for.
 pub(super) struct Parts {
     verifier: Arc<Verifier>,
+    metrics: Arc<Metrics>,
     revision: Option<Arc<str>>,
 }
 
 impl Parts {
-    pub(super) fn new(verifier: Arc<Verifier>, revision: Option<Arc<str>>) -> Self {
-        Self { verifier, revision }
+    pub(super) fn new(
+        verifier: Arc<Verifier>,
+        revision: Option<Arc<str>>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self { verifier, metrics, revision }
     }
 }
 
@@ -111,7 +118,26 @@ impl Readiness for Parts {
             ready: state.keys > 0,
             state: describe(&state),
         };
-        policies.into_iter().chain(self.verifier.states().into_iter().map(issuer)).collect()
+        let dependency = |state: DependencyState| Part {
+            name: format!("dependency:{}", state.name).into(),
+            required: false,
+            ready: state.breaker == BreakerState::Closed,
+            state: fares(&state),
+        };
+        let issuers = self.verifier.states().into_iter().map(issuer);
+        let dependencies = self.metrics.dependencies().into_iter().map(dependency);
+        policies.into_iter().chain(issuers).chain(dependencies).collect()
+    }
+}
+
+fn fares(state: &DependencyState) -> String {
+    let (word, since) = (state.breaker.as_str(), state.since.as_secs());
+    match state.last_error {
+        Some((error, ago)) => {
+            let ago = ago.as_secs();
+            format!("{word} for {since}s; last failure {ago}s ago: {error}")
+        }
+        None => format!("{word} for {since}s"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::dependency::InsecureUrl;
+use crate::dependency::{BreakerConfig, InsecureUrl};
 use crate::model::{HumanDuration, HumanSize};
 
 /// One issuer of access tokens.
@@ -82,6 +82,9 @@ pub struct KeysConfig {
     /// Time for one answer.
     #[serde(default = "default_timeout")]
     pub timeout: HumanDuration,
+    /// When keys are not fetched for a while because fetching fails.
+    #[serde(default)]
+    pub breaker: BreakerConfig,
     /// Largest answer.
     #[serde(default = "default_max_response")]
     pub max_response: HumanSize,
@@ -113,6 +116,7 @@ impl Default for KeysConfig {
             insecure_urls: Vec::new(),
             ca_file: None,
             timeout: default_timeout(),
+            breaker: BreakerConfig::default(),
             max_response: default_max_response(),
             refresh: default_refresh(),
             refresh_min: default_refresh_min(),

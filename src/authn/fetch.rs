@@ -68,6 +68,7 @@ impl Fetcher {
             max_response: config.max_response.as_usize(),
             max_in_flight: 2,
             max_waiting: 2,
+            breaker: config.breaker,
             ca_file: config.ca_file.as_ref().map(|path| base.join(path)),
             // Discovery by plain http may still lead to a key set by https.
             tls: !plain || config.discovery || config.ca_file.is_some(),

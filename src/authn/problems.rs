@@ -191,6 +191,8 @@ impl KeysConfig {
         }
         found.list("/allowed_hosts", "a host", &self.allowed_hosts);
         self.time_problems(&mut found);
+        let breaker = self.breaker.problems(self.timeout).into_iter();
+        found.0.extend(breaker.map(|problem| problem.under("/breaker")));
         found.0
     }
 

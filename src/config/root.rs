@@ -13,6 +13,7 @@ use crate::policy::PolicyConfig;
 use crate::respond::HeadersConfig;
 use crate::route::{PathConfig, RouteConfig};
 use crate::serve::config::{CheckBudget, Drain, Envoy, Limits, Listen};
+use crate::store::StoreConfig;
 use crate::telemetry::LogConfig;
 
 /// Portcullis configuration.
@@ -46,6 +47,9 @@ pub struct Config {
     /// Where the user context of an identity comes from.
     #[serde(default)]
     pub user_context: ContextConfig,
+    /// Where state lies that replicas share. Left out, each process remembers for itself.
+    #[serde(default)]
+    pub store: StoreConfig,
     /// The policies that decide. Left out, no route may name one.
     pub policy: Option<PolicyConfig>,
     /// Request headers that we may set, and no client may.
@@ -88,6 +92,7 @@ pub(super) fn sections(document: &mut Document) -> Parts {
     on(document, "check", CheckBudget::problems);
     on(document, "drain", Drain::problems);
     on(document, "tokens", TokensConfig::problems);
+    on(document, "store", StoreConfig::problems);
     on(document, "audit", AuditConfig::problems);
     on(document, "runtime", RuntimeConfig::problems);
     Parts {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::dependency::InsecureUrl;
+use crate::dependency::{BreakerConfig, InsecureUrl};
 use crate::model::{HumanDuration, HumanSize, Secret};
 
 /// Where the user context (`input.user`) comes from.
@@ -73,6 +73,9 @@ pub struct UserApi {
     /// Calls that may wait for their turn; more fail at once.
     #[serde(default = "max_waiting")]
     pub max_waiting: usize,
+    /// When the API is not called for a while because it fails.
+    #[serde(default)]
+    pub breaker: BreakerConfig,
     /// File of PEM certificates that are trusted beside the system's.
     #[serde(default)]
     pub ca_file: Option<PathBuf>,

@@ -107,6 +107,8 @@ impl UserApi {
         let mut found = self.url_problems();
         found.extend(self.credential_problems());
         found.extend(self.failure_problems());
+        let breaker = self.breaker.problems(self.timeout);
+        found.extend(breaker.into_iter().map(|problem| problem.under("/breaker")));
         if let Some(owner) = &self.owner {
             found.extend(owner.problems().into_iter().map(|problem| problem.under("/owner")));
         }

@@ -107,6 +107,7 @@ impl Api {
             max_waiting: api.max_waiting,
             ca_file: api.ca_file.as_ref().map(|file| base.join(file)),
             tls: api.url.starts_with("https:"),
+            breaker: api.breaker,
             ..HttpOptions::new("user_api")
         };
         let http = clients.get(&options, metrics).map_err(|error| {
@@ -189,10 +190,12 @@ impl Api {
 fn failure_of(error: CallError) -> Failure {
     let detail = match error {
         CallError::Shed => "too many calls to the user API are waiting",
+        CallError::Open => "the user API is not called: it failed too often lately",
         CallError::Unreachable => "the user API cannot be reached",
         CallError::Timeout => "the user API did not answer in time",
         CallError::TooLarge => "the user API's answer is too large",
         CallError::Broken => "the user API's answer broke off or is not HTTP",
+        CallError::Refused(what) => what,
         CallError::Invalid(_) => "the user API's request could not be built",
     };
     Failure::new(detail)

@@ -9,6 +9,9 @@ pub enum CallError {
     /// Not called: too many calls wait already.
     #[error("not called: too many calls are waiting")]
     Shed,
+    /// Not called: the dependency failed too often lately, and it is not yet time to try again.
+    #[error("not called: it failed too often lately")]
+    Open,
     /// No connection: name resolution, TCP or TLS failed.
     #[error("no connection")]
     Unreachable,
@@ -21,6 +24,9 @@ pub enum CallError {
     /// The connection broke, or what came is not HTTP.
     #[error("the answer broke off or is not HTTP")]
     Broken,
+    /// The dependency does not serve us at all, such as for a wrong password.
+    #[error("{0}")]
+    Refused(&'static str),
     /// The call could not be made of its parts, such as a credential that is no header value.
     #[error("{0}")]
     Invalid(&'static str),
@@ -32,9 +38,10 @@ impl CallError {
     pub fn outcome(self) -> Option<CallOutcome> {
         match self {
             Self::Shed => Some(CallOutcome::Shed),
+            Self::Open => Some(CallOutcome::Open),
             Self::Unreachable => Some(CallOutcome::Unreachable),
             Self::Timeout => Some(CallOutcome::Timeout),
-            Self::TooLarge | Self::Broken => Some(CallOutcome::Failed),
+            Self::TooLarge | Self::Broken | Self::Refused(_) => Some(CallOutcome::Failed),
             Self::Invalid(_) => None,
         }
     }
@@ -44,11 +51,12 @@ impl CallError {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Shed => "not called: too many calls are waiting",
+            Self::Open => "not called: it failed too often lately",
             Self::Unreachable => "no connection",
             Self::Timeout => "no answer in time",
             Self::TooLarge => "the answer is too large",
             Self::Broken => "the answer broke off or is not HTTP",
-            Self::Invalid(what) => what,
+            Self::Refused(what) | Self::Invalid(what) => what,
         }
     }
 }

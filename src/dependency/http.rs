@@ -2,16 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ::http::{HeaderMap, HeaderValue};
 use ::url::Url;
 use bytes::{Bytes, BytesMut};
 
-use super::gate::Gate;
-use super::{CallError, Response};
+use super::{Answer, BreakerConfig, CallError, Guard, GuardOptions, Response};
 use crate::model::Secret;
-use crate::telemetry::{CallOutcome, DependencyName, Metrics};
+use crate::telemetry::{DependencyName, Metrics};
 
 /// How one dependency is called. [`HttpOptions::new`] has the defaults.
 #[derive(Debug, Clone)]
@@ -29,6 +28,8 @@ pub struct HttpOptions {
     pub max_in_flight: usize,
     /// Calls that may wait for a place; more are shed. Default 256.
     pub max_waiting: usize,
+    /// When the dependency is not called for a while because it fails.
+    pub breaker: BreakerConfig,
     /// File of PEM certificates that are trusted beside the system's.
     pub ca_file: Option<PathBuf>,
     /// Whether `https` is called at all. Without it the system's certificates are not read, so
@@ -47,6 +48,7 @@ impl HttpOptions {
             max_response: 1 << 20,
             max_in_flight: 64,
             max_waiting: 256,
+            breaker: BreakerConfig::default(),
             ca_file: None,
             tls: true,
         }
@@ -78,10 +80,8 @@ pub struct Http(Arc<Inner>);
 
 struct Inner {
     client: reqwest::Client,
-    gate: Gate,
-    metrics: Arc<Metrics>,
+    guard: Arc<Guard>,
     name: DependencyName,
-    timeout: Duration,
     max_response: usize,
 }
 
@@ -119,12 +119,17 @@ impl Http {
             builder = builder.tls_certs_only([]);
         }
         let client = builder.build().map_err(|error| BuildError::Client(error.to_string()))?;
-        Ok(Self(Arc::new(Inner {
-            client,
-            gate: Gate::new(options.max_in_flight, options.max_waiting),
-            metrics,
+        let guard = GuardOptions {
             name: Arc::clone(&options.name),
             timeout: options.timeout,
+            max_in_flight: options.max_in_flight,
+            max_waiting: options.max_waiting,
+            breaker: options.breaker,
+        };
+        Ok(Self(Arc::new(Inner {
+            client,
+            guard: Guard::new(&guard, metrics),
+            name: Arc::clone(&options.name),
             max_response: options.max_response,
         })))
     }
@@ -136,24 +141,8 @@ impl Http {
     /// If no whole answer came within the time-out and the size cap.
     pub async fn get(&self, url: Url, headers: HeaderMap) -> Result<Response, CallError> {
         let inner = &*self.0;
-        let started = Instant::now();
-        let call = async {
-            let _place = inner.gate.enter().await?;
-            // (breaker and retry budget: here)
-            inner.send(url, headers).await
-        };
-        let result = match tokio::time::timeout(inner.timeout, call).await {
-            Ok(result) => result,
-            Err(_) => Err(CallError::Timeout),
-        };
-        let outcome = match &result {
-            Ok(response) => Some(outcome_of(response.status)),
-            Err(error) => error.outcome(),
-        };
-        if let Some(outcome) = outcome {
-            inner.metrics.call(&inner.name, outcome, started.elapsed());
-        }
-        result
+        let attempt = || inner.send(url.clone(), headers.clone());
+        inner.guard.call(None, true, |answer| judge(answer.status), attempt).await
     }
 }
 
@@ -183,12 +172,15 @@ impl Inner {
     }
 }
 
-fn outcome_of(status: u16) -> CallOutcome {
+/// What a status says of the dependency; a 4xx may be about one user.
+fn judge(status: u16) -> Answer {
     match status {
-        200..=299 => CallOutcome::Ok,
-        408 | 429 => CallOutcome::Failed,
-        400..=499 => CallOutcome::Refused,
-        _ => CallOutcome::Failed,
+        200..=299 => Answer::Useful,
+        408 | 429 => Answer::Busy,
+        400..=499 => Answer::Refusal,
+        500..=599 => Answer::Failure("it answers with server errors"),
+        // Redirects may be about one caller, too.
+        _ => Answer::Busy,
     }
 }
 

@@ -2,13 +2,17 @@
 //! port) the store that replicas share.
 
 mod cache;
+mod config;
 #[cfg(test)]
 mod contract;
 mod flight;
 mod memory;
 mod port;
+mod redis;
 
+pub use self::redis::Redis;
 pub use cache::{Cache, Cached};
+pub use config::{RedisConfig, SentinelConfig, StoreConfig};
 pub use flight::Flight;
 pub use memory::Memory;
 pub use port::{Store, StoreError};

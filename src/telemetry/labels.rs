@@ -86,4 +86,6 @@ pub enum CallOutcome {
     Unreachable,
     /// Not called: too many calls wait already.
     Shed,
+    /// Not called: it failed too often lately.
+    Open,
 }

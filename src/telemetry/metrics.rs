@@ -12,6 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::cache::{CacheSize, CacheStats};
+use super::dependency::{DependencyHealth, DependencyState};
 use super::labels::{
     CacheLabels, CacheResultLabels, CallLabels, CallOutcome, CheckLabels, DependencyLabels,
     DoorLabels, IssuerLabels, OutcomeLabels, RevisionLabels, StageLabels,
@@ -47,6 +48,11 @@ pub struct Metrics {
     watched: Mutex<Vec<(&'static str, Weak<dyn CacheSize>)>>,
     calls: Family<CallLabels, Counter>,
     call_seconds: Histograms<DependencyLabels>,
+    retries: Family<DependencyLabels, Counter>,
+    breakers: Family<DependencyLabels, Gauge>,
+    dependencies: Mutex<Vec<Weak<dyn DependencyHealth>>>,
+    /// Values of the store that did not verify; each was a miss.
+    pub store_rejected: Counter,
     policy_revision: Family<RevisionLabels, Gauge>,
     issuer_keys: Family<IssuerLabels, Gauge>,
     issuer_keys_skipped: Family<IssuerLabels, Counter>,
@@ -107,6 +113,10 @@ impl Metrics {
             watched: Mutex::default(),
             calls: Family::default(),
             call_seconds: Family::new_with_constructor(histogram),
+            retries: Family::default(),
+            breakers: Family::default(),
+            dependencies: Mutex::default(),
+            store_rejected: Counter::default(),
             policy_revision: Family::default(),
             issuer_keys: Family::default(),
             issuer_keys_skipped: Family::default(),
@@ -151,13 +161,7 @@ impl Metrics {
             Unit::Bytes,
             metrics.cache_bytes.clone(),
         );
-        r.register("dependency_calls", "Calls to a dependency by outcome", metrics.calls.clone());
-        r.register_with_unit(
-            "dependency_call_duration",
-            "Time of a call to a dependency",
-            Unit::Seconds,
-            metrics.call_seconds.clone(),
-        );
+        metrics.register_dependencies(r);
         r.register(
             "policy_revision_info",
             "1 for the revision of the policies in force",
@@ -188,6 +192,31 @@ impl Metrics {
         );
         r.register("panics", "Panics caught inside a Check", metrics.panics.clone());
         Self { registry, ..metrics }
+    }
+
+    fn register_dependencies(&self, r: &mut Registry) {
+        r.register("dependency_calls", "Calls to a dependency by outcome", self.calls.clone());
+        r.register_with_unit(
+            "dependency_call_duration",
+            "Time of a call to a dependency",
+            Unit::Seconds,
+            self.call_seconds.clone(),
+        );
+        r.register(
+            "dependency_retries",
+            "Calls to a dependency made a second time",
+            self.retries.clone(),
+        );
+        r.register(
+            "dependency_breaker_state",
+            "Whether a dependency is called: 0 closed (it is), 1 half-open (one probe is), 2 open",
+            self.breakers.clone(),
+        );
+        r.register(
+            "store_values_rejected",
+            "Values of the shared store that did not verify",
+            self.store_rejected.clone(),
+        );
     }
 
     /// The series of Checks that end with this outcome, reason label and route.
@@ -232,6 +261,30 @@ impl Metrics {
         self.call_seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
+    /// A call to a dependency is made a second time.
+    pub fn retry(&self, dependency: &str) {
+        let labels = DependencyLabels { dependency: dependency.to_owned() };
+        self.retries.get_or_create(&labels).inc();
+    }
+
+    /// Shows how a dependency fares for as long as `health` lives.
+    pub fn watch_dependency(&self, health: &Arc<dyn DependencyHealth>) {
+        let mut watched = self.dependencies.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.push(Arc::downgrade(health));
+    }
+
+    /// How each dependency fares, by name; of two clients of one name (around a reload), the
+    /// newer.
+    #[must_use]
+    pub fn dependencies(&self) -> Vec<DependencyState> {
+        let mut watched = self.dependencies.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.retain(|health| health.strong_count() > 0);
+        let states = watched.iter().filter_map(Weak::upgrade).map(|health| health.state());
+        let by_name: std::collections::BTreeMap<_, _> =
+            states.map(|state| (Arc::clone(&state.name), state)).collect();
+        by_name.into_values().collect()
+    }
+
     /// The policies' revision that is in force now.
     pub fn policy_revision(&self, revision: &str) {
         self.policy_revision.clear();
@@ -265,6 +318,10 @@ impl Metrics {
     /// Only if formatting fails.
     pub fn render(&self) -> Result<String, fmt::Error> {
         self.read_caches();
+        for state in self.dependencies() {
+            let labels = DependencyLabels { dependency: state.name.to_string() };
+            self.breakers.get_or_create(&labels).set(state.breaker.gauge());
+        }
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)

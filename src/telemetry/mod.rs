@@ -1,11 +1,13 @@
 //! Typed metrics. Names and labels are stable; `deploy/README.md` lists them.
 
 mod cache;
+mod dependency;
 mod labels;
 mod log;
 mod metrics;
 
 pub use cache::{CacheSize, CacheStats};
+pub use dependency::{BreakerState, DependencyHealth, DependencyState};
 pub use labels::{CallOutcome, DependencyName};
 pub use log::{LogConfig, LogFormat, LogLevel, init as init_log};
 pub use metrics::{CheckSeries, Metrics};

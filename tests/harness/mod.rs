@@ -4,6 +4,7 @@ pub(crate) mod files;
 pub(crate) mod grpc;
 pub(crate) mod http;
 pub(crate) mod process;
+pub(crate) mod redis;
 pub(crate) mod tokens;
 pub(crate) mod world;
 

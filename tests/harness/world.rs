@@ -89,12 +89,8 @@ impl World {
         let portcullis = setup.portcullis.map(|text| {
             let text = files::portcullis(&text, ports, dir);
             let text = text.replace("SOCKET", &dir.join("check.sock").display().to_string());
-            let config = folder.write("portcullis.yaml", &text);
-            let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
-            command.arg("serve").arg("--config").arg(config);
-            let mut process = Process::start("portcullis", dir, &mut command);
-            process.wait_for(|| is_ready(ports.admin));
-            process
+            folder.write("portcullis.yaml", &text);
+            start_portcullis(dir, ports)
         });
 
         let text = files::envoy(&setup.envoy, ports, &dir.join("check.sock"));
@@ -164,6 +160,11 @@ impl World {
         files.flat_map(lines).collect()
     }
 
+    /// Starts Portcullis once more, after [`World::end_portcullis`].
+    pub(crate) fn start_portcullis(&mut self) {
+        self.portcullis = Some(start_portcullis(self.folder.path(), self.ports));
+    }
+
     /// Ends Portcullis as an orchestrator does.
     pub(crate) fn end_portcullis(&mut self) {
         let mut process = self.portcullis.take().unwrap();
@@ -171,6 +172,14 @@ impl World {
         let status = process.ended(Duration::from_secs(15));
         assert!(status.success(), "{status}");
     }
+}
+
+fn start_portcullis(dir: &std::path::Path, ports: Ports) -> Process {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command.arg("serve").arg("--config").arg(dir.join("portcullis.yaml"));
+    let mut process = Process::start("portcullis", dir, &mut command);
+    process.wait_for(|| is_ready(ports.admin));
+    process
 }
 
 fn is_ready(admin: u16) -> bool {

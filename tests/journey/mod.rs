@@ -135,8 +135,8 @@ fn get(target: &str, headers: &[(&str, &str)]) -> Request {
     let headers = headers.iter().map(|(name, value)| (*name, value.as_bytes()));
     Request {
         method: "GET".to_owned(),
-        target: target.as_bytes().to_vec(),
-        host: b"api.example.test".to_vec(),
+        target: target.as_bytes().to_vec().into(),
+        host: b"api.example.test".to_vec().into(),
         scheme: "https".to_owned(),
         headers: Headers::from_pairs(headers),
         ..Request::default()

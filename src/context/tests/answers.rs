@@ -106,7 +106,8 @@ async fn s5_5_failures_are_unavailable_and_never_remembered() {
         ("no JSON object", Reply::json(200, "null"), None),
     ];
     let world = World::new().await;
-    let resolver = world.plain();
+    let patient = json!({"breaker": {"failures": 1000}});
+    let resolver = world.resolver(&world.config("/me", &patient, &json!({})), None);
     for (detail, reply, retry_after) in failures {
         let shown = format!("{} {detail}", reply.status);
         let calls = world.api.calls();

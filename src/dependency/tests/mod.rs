@@ -1,5 +1,7 @@
 //! The client against real servers on loopback.
 
+mod breaker;
+mod guard;
 mod tls;
 mod urls;
 
@@ -122,9 +124,12 @@ async fn n01_a_server_that_is_silent_absent_or_breaks_off_is_told_apart() {
     let breaking = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", breaking.local_addr().unwrap());
     tokio::spawn(async move {
-        let (mut stream, _) = breaking.accept().await.unwrap();
-        let _ = stream.read(&mut [0; 1024]).await;
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf").await.unwrap();
+        loop {
+            let (mut stream, _) = breaking.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 1024]).await;
+            let half = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf";
+            stream.write_all(half).await.unwrap();
+        }
     });
     assert_eq!(get(&http, &url).await.err(), Some(CallError::Broken));
 }

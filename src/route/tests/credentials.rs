@@ -109,9 +109,9 @@ fn the_demand_and_the_challenge_are_the_routes() {
     let request = get("/");
     let matched = table.find(&request).unwrap();
     let route = matched.route();
-    assert_eq!(route.demand.issuers, ["main".into()]);
-    assert_eq!(route.demand.audiences, ["orders".into()]);
-    assert_eq!(route.demand.scopes, ["read".into(), "write".into()]);
+    assert_eq!(route.demand.issuers, ["main"].map(std::sync::Arc::<str>::from));
+    assert_eq!(route.demand.audiences, ["orders"].map(Box::<str>::from));
+    assert_eq!(route.demand.scopes, ["read", "write"].map(Box::<str>::from));
     assert_eq!(route.scope.as_deref(), Some("read write"));
     assert_eq!(&*route.realm, "one");
     assert_eq!(route.errors, crate::model::BodyForm::Message);

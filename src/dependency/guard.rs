@@ -1,0 +1,196 @@
+//! What stands before every call to one dependency, whatever protocol it speaks.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tower::retry::budget::{Budget as _, TpsBudget};
+
+use super::breaker::{Breaker, Sign};
+use super::gate::Gate;
+use super::{BreakerConfig, CallError};
+use crate::telemetry::{CallOutcome, DependencyHealth, DependencyName, DependencyState, Metrics};
+
+/// Retries may add a fifth to the calls, and one per second, over ten seconds.
+const BUDGET: (Duration, u32, f32) = (Duration::from_secs(10), 1, 0.2);
+
+/// The limits of one dependency.
+#[derive(Debug, Clone)]
+pub struct GuardOptions {
+    /// Names the dependency in metrics, logs and on `/ready?verbose`.
+    pub name: DependencyName,
+    /// Time of a whole call, the wait for a place and a second try included.
+    pub timeout: Duration,
+    /// Calls that run at once.
+    pub max_in_flight: usize,
+    /// Calls that may wait for a place; more are shed.
+    pub max_waiting: usize,
+    /// When it is not called for a while.
+    pub breaker: BreakerConfig,
+}
+
+/// What an answer says of the dependency that gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// A useful answer.
+    Useful,
+    /// It says no to one caller, or knows no such thing: the dependency works.
+    Refusal,
+    /// It asks for patience, perhaps with one caller alone: counted as failed, and it moves no
+    /// breaker.
+    Busy,
+    /// The dependency failed; the text is for people and holds no secret.
+    Failure(&'static str),
+}
+
+/// Lets calls to one dependency through: within a time-out, so many at once, not while it
+/// fails, and a second time where that is safe and the budget allows it. Counts them.
+pub struct Guard {
+    gate: Gate,
+    breaker: Breaker,
+    budget: TpsBudget,
+    metrics: Arc<Metrics>,
+    name: DependencyName,
+    timeout: Duration,
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Guard").field(&self.name).finish()
+    }
+}
+
+impl DependencyHealth for Guard {
+    fn state(&self) -> DependencyState {
+        self.breaker.state(Instant::now())
+    }
+}
+
+impl Guard {
+    /// The guard of the dependency that `options` describe, shown by `metrics` while it lives.
+    #[must_use]
+    pub fn new(options: &GuardOptions, metrics: Arc<Metrics>) -> Arc<Self> {
+        let (ttl, least, part) = BUDGET;
+        let guard = Arc::new(Self {
+            gate: Gate::new(options.max_in_flight, options.max_waiting),
+            breaker: Breaker::new(options.name.clone(), &options.breaker, options.timeout),
+            budget: TpsBudget::new(ttl, least, part),
+            metrics,
+            name: options.name.clone(),
+            timeout: options.timeout,
+        });
+        let health: Arc<dyn DependencyHealth> = guard.clone();
+        guard.metrics.watch_dependency(&health);
+        guard
+    }
+
+    /// Makes one call with `attempt`, until `deadline` or its own time-out, whichever is first.
+    /// `judge` says what an answer means for the dependency. With `safe_to_retry` it is made a
+    /// second time where no connection was had or it broke.
+    ///
+    /// # Errors
+    /// If there is no answer in time, or the dependency is not called at all.
+    pub async fn call<T, F>(
+        &self,
+        deadline: Option<Instant>,
+        safe_to_retry: bool,
+        judge: impl Fn(&T) -> Answer,
+        attempt: impl FnMut() -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<T, CallError>>,
+    {
+        let started = Instant::now();
+        let own = started.checked_add(self.timeout).unwrap_or(started);
+        let until = deadline.map_or(own, |deadline| deadline.min(own));
+        let result = self.within(until, safe_to_retry, &judge, attempt).await;
+        let outcome = match &result {
+            Ok(answer) => Some(judge(answer).outcome()),
+            Err(error) => error.outcome(),
+        };
+        if let Some(outcome) = outcome {
+            self.metrics.call(&self.name, outcome, started.elapsed());
+        }
+        result
+    }
+
+    async fn within<T, F>(
+        &self,
+        until: Instant,
+        safe_to_retry: bool,
+        judge: &impl Fn(&T) -> Answer,
+        mut attempt: impl FnMut() -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<T, CallError>>,
+    {
+        // A full queue must not hide that nothing is called anyway.
+        if self.breaker.refuses(Instant::now()) {
+            return Err(CallError::Open);
+        }
+        let entered = tokio::time::timeout_at(until.into(), self.gate.enter()).await;
+        let _place = entered.map_err(|_| CallError::Timeout)??;
+        self.budget.deposit();
+        let first = self.once(until, judge, attempt()).await;
+        let again = safe_to_retry
+            && matches!(first, Err(CallError::Unreachable | CallError::Broken))
+            && !self.breaker.refuses(Instant::now())
+            && self.budget.withdraw();
+        if !again {
+            return first;
+        }
+        self.metrics.retry(&self.name);
+        match self.once(until, judge, attempt()).await {
+            Err(CallError::Open) => first,
+            second => second,
+        }
+    }
+
+    async fn once<T>(
+        &self,
+        until: Instant,
+        judge: &impl Fn(&T) -> Answer,
+        attempt: impl Future<Output = Result<T, CallError>>,
+    ) -> Result<T, CallError> {
+        let permit = self.breaker.permit(Instant::now())?;
+        let ended = tokio::time::timeout_at(until.into(), attempt).await;
+        let result = ended.unwrap_or(Err(CallError::Timeout));
+        let sign = match &result {
+            Ok(answer) => Some(judge(answer).sign()),
+            Err(error) => sign(*error),
+        };
+        if let Some(sign) = sign {
+            permit.end(sign, Instant::now());
+        }
+        result
+    }
+}
+
+impl Answer {
+    fn outcome(self) -> CallOutcome {
+        match self {
+            Self::Useful => CallOutcome::Ok,
+            Self::Refusal => CallOutcome::Refused,
+            Self::Busy | Self::Failure(_) => CallOutcome::Failed,
+        }
+    }
+
+    fn sign(self) -> Sign {
+        match self {
+            Self::Useful => Sign::Good,
+            Self::Refusal | Self::Busy => Sign::There,
+            Self::Failure(what) => Sign::Bad(what),
+        }
+    }
+}
+
+/// What an error says of the dependency; nothing where it was not called.
+fn sign(error: CallError) -> Option<Sign> {
+    match error {
+        CallError::Shed | CallError::Open | CallError::Invalid(_) => None,
+        // One user's answer may be too large.
+        CallError::TooLarge => Some(Sign::There),
+        CallError::Unreachable | CallError::Timeout | CallError::Broken | CallError::Refused(_) => {
+            Some(Sign::Bad(error.as_str()))
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The store in Redis: one server, a master that Sentinels name, or a cluster.
+//!
+//! Every command goes through the dependency's guard, so that a Redis that fails costs a Check
+//! its small time-out a few times and then nothing. Nobody is asked at start. What Redis holds
+//! is not trusted: see [`envelope`].
+
+mod address;
+mod endpoint;
+mod envelope;
+mod link;
+mod problems;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::redis::{Cmd, Value, cmd};
+use bytes::Bytes;
+
+use self::endpoint::Endpoint;
+use self::envelope::{HEAD, Signer};
+use self::link::{Link, Reply};
+use super::config::RedisConfig;
+use super::{Store, StoreError};
+use crate::clock::{Clock, Expiry};
+use crate::dependency::{Answer, Guard, GuardOptions};
+use crate::model::{BoxFuture, Problem};
+use crate::telemetry::Metrics;
+
+/// A [`Store`] in Redis.
+pub struct Redis {
+    link: Link,
+    guard: Arc<Guard>,
+    signer: Signer,
+    prefix: String,
+    max_value: usize,
+    clock: Clock,
+    metrics: Arc<Metrics>,
+}
+
+impl std::fmt::Debug for Redis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Redis")
+    }
+}
+
+impl Redis {
+    /// The store that `config` describes; relative paths start at `base`. Connects to nothing
+    /// yet.
+    ///
+    /// # Errors
+    /// All that is wrong with the section.
+    pub fn new(
+        config: &RedisConfig,
+        base: &Path,
+        clock: Clock,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Self, Vec<Problem>> {
+        let problems = config.problems();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let endpoint = Endpoint::new(config, base).map_err(|problem| vec![problem])?;
+        let guard = GuardOptions {
+            name: "redis".into(),
+            timeout: config.timeout.0,
+            max_in_flight: config.max_in_flight,
+            max_waiting: config.max_waiting,
+            breaker: config.breaker,
+        };
+        Ok(Self {
+            link: Link::new(endpoint, config.connect_timeout.0),
+            guard: Guard::new(&guard, Arc::clone(metrics)),
+            signer: Signer::new(config.key.as_ref()),
+            prefix: config.prefix.clone(),
+            max_value: config.max_value.as_usize(),
+            clock,
+            metrics: Arc::clone(metrics),
+        })
+    }
+
+    /// Makes `command`, which may be made twice.
+    async fn run(&self, command: &Cmd) -> Result<Reply, StoreError> {
+        let judge = |reply: &Reply| match reply {
+            Reply::Value(_) | Reply::WrongType => Answer::Useful,
+            Reply::No(_) => Answer::Busy,
+        };
+        let attempt = || self.link.command(command);
+        match self.guard.call(None, true, judge, attempt).await {
+            Ok(Reply::No(why)) => Err(StoreError(why)),
+            Ok(reply) => Ok(reply),
+            Err(error) => Err(StoreError(error.as_str())),
+        }
+    }
+
+    async fn read(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        let key = format!("{}{key}", self.prefix);
+        // One byte more than is allowed says that it is too large, however large it is.
+        let mut command = cmd("GETRANGE");
+        command.arg(&key).arg(0).arg(self.max_value.saturating_add(HEAD));
+        let found = match self.run(&command).await? {
+            Reply::Value(Value::BulkString(bytes)) if bytes.is_empty() => return Ok(None),
+            Reply::Value(Value::BulkString(bytes)) => Some(Bytes::from(bytes)),
+            Reply::Value(Value::Nil) => return Ok(None),
+            _ => None,
+        };
+        let bounded = found.filter(|whole| whole.len() <= self.max_value.saturating_add(HEAD));
+        let now = self.clock.now().unix_nanos;
+        let opened = bounded.and_then(|whole| self.signer.open(&key, &whole, now).ok());
+        if opened.is_none() {
+            self.metrics.store_rejected.inc();
+        }
+        Ok(opened.flatten())
+    }
+
+    async fn write(&self, key: &str, value: &Bytes, ttl: Duration) -> Result<(), StoreError> {
+        let ttl = jittered(ttl);
+        let millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).min(LONGEST);
+        if value.len() > self.max_value || millis == 0 {
+            self.forget(key).await?;
+            return if millis == 0 { Ok(()) } else { Err(StoreError("the value is too large")) };
+        }
+        let key = format!("{}{key}", self.prefix);
+        let ends = Expiry::after(&self.clock.now(), ttl).unix_nanos();
+        let whole = self.signer.seal(&key, value, ends);
+        self.run(cmd("SET").arg(&key).arg(whole).arg("PX").arg(millis)).await.map(drop)
+    }
+
+    async fn forget(&self, key: &str) -> Result<(), StoreError> {
+        let key = format!("{}{key}", self.prefix);
+        self.run(cmd("DEL").arg(&key)).await.map(drop)
+    }
+}
+
+/// A year; Redis refuses numbers whose sum with the time overflows.
+const LONGEST: u64 = 365 * 24 * 3600 * 1000;
+
+/// Up to a tenth less, so that what was loaded together does not end together.
+fn jittered(ttl: Duration) -> Duration {
+    let part = getrandom::u32().unwrap_or(0);
+    ttl.saturating_sub((ttl / 10).mul_f64(f64::from(part) / f64::from(u32::MAX)))
+}
+
+impl Store for Redis {
+    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {
+        Box::pin(self.read(key))
+    }
+
+    fn set<'a>(
+        &'a self,
+        key: &'a str,
+        value: Bytes,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move { self.write(key, &value, ttl).await })
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.forget(key))
+    }
+}
