@@ -247,7 +247,9 @@ impl Prepared {
 
     fn doors(&self, config: &Config, base: &Path, bounds: Bounds) -> Result<Doors, AuditError> {
         let audit = Audit::start(&config.audit, base, Arc::clone(&self.metrics))?;
-        let reasons = self.bundle.iter().flat_map(|bundle| bundle.reasons().iter().cloned());
+        let entries = || config.policy.iter().flat_map(|policy| &policy.entry_points);
+        let rules = || entries().map(|entry| entry.rule.as_str());
+        let reasons = self.bundle.iter().flat_map(|bundle| bundle.reasons(rules()));
         let gate = Gate::new(
             Arc::new(Journeys::new(Arc::clone(&self.snapshot))),
             self.clock.clone(),

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::model::Reason;
+
 /// A place in a policy file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
@@ -47,8 +49,11 @@ pub(super) struct Rule {
     pub(super) calls: Vec<Call>,
     /// References, each as far as it is static, an import's alias replaced.
     pub(super) refs: BTreeSet<Vec<String>>,
-    /// Strings that look like the policy's reasons.
+    /// Strings that are given as reasons: values of a member `reason`, and all in a rule whose
+    /// name contains `reason`.
     pub(super) reasons: BTreeSet<String>,
+    /// Every other string that has the form of a reason.
+    pub(super) texts: BTreeSet<String>,
     /// Where the interpreter and OPA would not agree, and how to write it instead.
     pub(super) disputed: Vec<(Place, &'static str, &'static str)>,
     /// Names that the rule itself declares.
@@ -300,6 +305,11 @@ impl Reader<'_> {
             "Object" => reasons(inner, &mut found.reasons),
             "String" if found.path.last().is_some_and(|name| name.contains("reason")) => {
                 found.reasons.extend(inner.get("value").and_then(name_of));
+            }
+            "String" | "RawString" => {
+                let text = inner.get("value").and_then(Value::as_str);
+                let fits = |text: &&str| Reason::from_policy(text).is_some();
+                found.texts.extend(text.filter(fits).map(str::to_owned));
             }
             _ => {}
         }

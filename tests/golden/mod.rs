@@ -12,6 +12,8 @@ use portcullis::rego::{Bundle, EvalError, Limits};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::harness::opa;
+
 const LIMITS: Limits = Limits { time: Duration::from_secs(10), memory: 64 << 20 };
 
 /// One package's rules on several inputs.
@@ -82,20 +84,8 @@ fn ours() -> BTreeMap<String, Value> {
     questions().iter().map(|(name, path, input)| (name.clone(), answer(path, input))).collect()
 }
 
-/// On the path, where `go install` puts it, or where the tests' own tools are.
-fn opa() -> PathBuf {
-    let home = std::env::home_dir().unwrap_or_default();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain([home.join("go/bin")])
-        .chain([Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools")])
-        .map(|folder| folder.join("opa"))
-        .find(|path| path.is_file())
-        .expect("no opa: go install github.com/open-policy-agent/opa@v1.22.3")
-}
-
 fn opas() -> BTreeMap<String, Value> {
-    let opa = opa();
+    let opa = opa::binary();
     let ask = |(name, path, input): &(String, String, Value)| {
         let file = std::env::temp_dir().join(format!(
             "golden-{}-{}.json",
@@ -134,7 +124,7 @@ fn committed() -> BTreeMap<String, Value> {
 }
 
 /// Equal; fractions as doubles, because OPA keeps how they were written (`1.50`).
-fn same(a: &Value, b: &Value) -> bool {
+pub(crate) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => {
             let whole =

@@ -70,13 +70,48 @@ fn r01_a_missing_package_or_rule_is_found_at_load() {
     assert!(bundle.rule("data.acme.authz.alow", false).unwrap_err().fix.contains("authz.allow"));
 }
 
+fn reasons(bundle: &Bundle, path: &str) -> Vec<String> {
+    bundle.reasons([path]).iter().map(ToString::to_string).collect()
+}
+
 #[test]
 fn s3_5_literal_reasons_are_found_at_load() {
     let bundle = bundle(
-        "package a\nx := {\"allow\": false, \"reason\": \"too_late\"}\nreason := \"no_role\" if input.y\n\
-         else := \"other_office\"\nz := \"no_reason\"",
+        "package a\nx := {\"allow\": false, \"reason\": reason, \"n\": data.a.y}\nreason := \"no_role\" if input.y\n\
+         else := \"other_office\"\ny := [{\"reason\": \"too_late\"}, \"No Reason\"]\nz := \"not_reached\"",
     )
     .unwrap();
-    let reasons: Vec<&str> = bundle.reasons().iter().map(|r| &**r).collect();
-    assert_eq!(reasons, ["no_role", "other_office", "too_late"]);
+    let mut found = reasons(&bundle, "data.a.x");
+    assert_eq!(found[..3], ["no_role", "other_office", "too_late"]);
+    found.retain(|text| !["allow", "reason", "n", "y"].contains(&text.as_str()));
+    assert_eq!(found, ["no_role", "other_office", "too_late"]);
+}
+
+#[test]
+fn s3_5_reasons_that_a_policy_computes_are_found_at_load() {
+    let cwms = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
+    let bundle = Bundle::load(&[PathBuf::from("cwms")], &cwms).unwrap();
+    let found = reasons(&bundle, "data.cwms.authz.decision");
+    for reason in [
+        "dam_operator",
+        "public",
+        "system_admin",
+        "office_not_yours",
+        "sign_in_required",
+        "embargoed",
+    ] {
+        assert!(found.iter().any(|text| text == reason), "{reason} not in {found:?}");
+    }
+    assert!(!found.iter().any(|text| text == "Viewer Users"), "{found:?}");
+    assert!(found.len() < 200, "{found:?}");
+}
+
+#[test]
+fn s3_5_reasons_are_bounded() {
+    let many: Vec<String> = (0..2000).map(|n| format!("\"r_{n}\"")).collect();
+    let many = many.join(",\n");
+    let policy =
+        format!("package a\nx := {{\"allow\": false, \"reason\": \"z\", \"l\": [{many}]}}");
+    let found = reasons(&bundle(&policy).unwrap(), "data.a.x");
+    assert_eq!((found.len(), found[0].as_str()), (512, "z"));
 }
