@@ -182,6 +182,19 @@ fn r01_the_committed_decisions_hold_on_both_engines() {
 }
 
 #[test]
+fn s3_5_every_reason_of_the_policies_is_known_at_load() {
+    let bundle = Bundle::load(&["policies/cwms".into()], root()).unwrap();
+    let found = bundle.reasons([DECISION]);
+    let missing: Vec<&str> = GRANTS
+        .into_iter()
+        .chain(REFUSALS)
+        .filter(|reason| !found.iter().any(|text| **text == **reason))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?} not in {found:?}");
+    assert!(found.len() < 200, "{found:?}");
+}
+
+#[test]
 fn s10_2_generated_inputs_are_decided_alike_and_fire_every_rule() {
     let mut generator = Generator::new(seed());
     let count = usize::try_from(number("PARITY_INPUTS", 10_000)).unwrap();
