@@ -21,6 +21,8 @@ mod configs;
 #[cfg(test)]
 mod doors;
 #[cfg(test)]
+mod engines;
+#[cfg(test)]
 mod envoy_files;
 #[cfg(test)]
 mod golden;

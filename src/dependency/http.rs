@@ -34,6 +34,10 @@ pub struct HttpOptions {
     /// Whether `https` is called at all. Without it the system's certificates are not read, so
     /// that a service that talks to loopback only also starts where there are none.
     pub tls: bool,
+    /// Files with a PEM certificate (with its chain) and its key, shown to a server that asks.
+    pub client_certificate: Option<(PathBuf, PathBuf)>,
+    /// Unix socket that is connected to, whatever the URL's host.
+    pub unix_socket: Option<PathBuf>,
 }
 
 impl HttpOptions {
@@ -49,6 +53,8 @@ impl HttpOptions {
             max_waiting: 256,
             ca_file: None,
             tls: true,
+            client_certificate: None,
+            unix_socket: None,
         }
     }
 }
@@ -118,6 +124,12 @@ impl Http {
         } else {
             builder = builder.tls_certs_only([]);
         }
+        if let Some((certificate, key)) = &options.client_certificate {
+            builder = builder.identity(read_identity(certificate, key)?);
+        }
+        if let Some(path) = &options.unix_socket {
+            builder = builder.unix_socket(path.as_path());
+        }
         let client = builder.build().map_err(|error| BuildError::Client(error.to_string()))?;
         Ok(Self(Arc::new(Inner {
             client,
@@ -135,12 +147,29 @@ impl Http {
     /// # Errors
     /// If no whole answer came within the time-out and the size cap.
     pub async fn get(&self, url: Url, headers: HeaderMap) -> Result<Response, CallError> {
+        self.call(self.0.client.get(url).headers(headers)).await
+    }
+
+    /// As [`Http::get`], by `POST` with `body`. For questions only: a call may be made twice.
+    ///
+    /// # Errors
+    /// If no whole answer came within the time-out and the size cap.
+    pub async fn post(
+        &self,
+        url: Url,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response, CallError> {
+        self.call(self.0.client.post(url).headers(headers).body(body)).await
+    }
+
+    async fn call(&self, request: reqwest::RequestBuilder) -> Result<Response, CallError> {
         let inner = &*self.0;
         let started = Instant::now();
         let call = async {
             let _place = inner.gate.enter().await?;
             // (breaker and retry budget: here)
-            inner.send(url, headers).await
+            inner.send(request).await
         };
         let result = match tokio::time::timeout(inner.timeout, call).await {
             Ok(result) => result,
@@ -158,8 +187,7 @@ impl Http {
 }
 
 impl Inner {
-    async fn send(&self, url: Url, headers: HeaderMap) -> Result<Response, CallError> {
-        let request = self.client.get(url).headers(headers);
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response, CallError> {
         let mut answer = request.send().await.map_err(|error| CallError::from(&error))?;
         let max = self.max_response as u64;
         if answer.content_length().is_some_and(|length| length > max) {
@@ -199,6 +227,14 @@ fn read_certificates(path: &Path) -> Result<Vec<reqwest::Certificate>, BuildErro
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
         _ => Err(BuildError::CaContent(path.to_owned())),
     }
+}
+
+fn read_identity(certificate: &Path, key: &Path) -> Result<reqwest::Identity, BuildError> {
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|source| BuildError::CaFile { path: path.to_owned(), source })
+    };
+    let pem = [read(key)?, b"\n".to_vec(), read(certificate)?].concat();
+    reqwest::Identity::from_pem(&pem).map_err(|_| BuildError::CaContent(certificate.to_owned()))
 }
 
 /// `Authorization: Bearer …` as a header value that no log shows.

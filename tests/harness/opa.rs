@@ -20,22 +20,39 @@ pub(crate) fn binary() -> PathBuf {
 /// An OPA server over policies, without their tests. Ends with the value.
 #[derive(Debug)]
 pub(crate) struct Opa {
-    _process: Process,
+    pub(crate) process: Process,
     pub(crate) port: u16,
 }
 
 impl Opa {
     /// Starts it on `port` with what is in `paths`, and waits until it answers.
     pub(crate) fn start(port: u16, folder: &Path, paths: &[&Path]) -> Self {
+        let mut command = Self::command(&format!("127.0.0.1:{port}"));
+        command.args(paths);
+        Self::run(port, folder, &mut command)
+    }
+
+    /// Starts it on `port` with a folder as its bundle, whose `.manifest` may name a revision.
+    pub(crate) fn bundle(port: u16, folder: &Path, bundle: &Path) -> Self {
+        let mut command = Self::command(&format!("127.0.0.1:{port}"));
+        command.args(["--set", "decision_logs.console=true", "--bundle"]).arg(bundle);
+        Self::run(port, folder, &mut command)
+    }
+
+    /// The command that serves on `address`, without policies.
+    pub(crate) fn command(address: &str) -> Command {
         let mut command = Command::new(binary());
         command.args(["run", "--server", "--skip-version-check", "--ignore", "*_test.rego"]);
-        command.args(["--log-level", "error", "--addr", &format!("127.0.0.1:{port}")]);
-        command.args(paths);
-        let mut process = Process::start("opa", folder, &mut command);
+        command.args(["--log-level", "error", "--addr", address]);
+        command
+    }
+
+    fn run(port: u16, folder: &Path, command: &mut Command) -> Self {
+        let mut process = Process::start("opa", folder, command);
         process.wait_for(|| {
             let answer = Ask::get("/health").try_send(port);
             answer.is_ok_and(|answer| answer.status == 200)
         });
-        Self { _process: process, port }
+        Self { process, port }
     }
 }
