@@ -142,3 +142,43 @@ fn answers_beyond_the_limit_are_failures() {
     let opa = start(&folder, port());
     unavailable(&Bench::opa(&url(&opa), &json!({"max_response": "50B"})), "yes");
 }
+
+/// A server with a certificate for `localhost` that asks its callers for one of the same issuer.
+fn server_with_tls(folder: &Folder) -> (Process, u16) {
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    for name in ["localhost", "caller"] {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        folder.write(&format!("{name}.pem"), &params.signed_by(&key, &issuer).unwrap().pem());
+        folder.write(&format!("{name}.key"), &key.serialize_pem());
+    }
+    folder.write("ca.pem", &issuer.pem());
+    let (port, file) = (port(), |name: &str| folder.path().join(name).display().to_string());
+    let mut command = Opa::command(&format!("localhost:{port}"));
+    command.arg("--authentication=tls").arg(folder.path().join("bundle/p.rego"));
+    command.args(["--tls-cert-file", &file("localhost.pem")]);
+    command.args(["--tls-private-key-file", &file("localhost.key")]);
+    command.args(["--tls-ca-cert-file", &file("ca.pem")]);
+    let mut process = Process::start("opa", folder.path(), &mut command);
+    process.wait_for(|| std::net::TcpStream::connect(("localhost", port)).is_ok());
+    (process, port)
+}
+
+#[test]
+fn a_client_certificate_is_shown_and_the_servers_is_verified() {
+    let folder = bundle(POLICY, "one");
+    let (_opa, port) = server_with_tls(&folder);
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let url = format!("https://localhost:{port}");
+    let certificate =
+        json!({"certificate_file": file("caller.pem"), "key_file": file("caller.key")});
+    let trusted = json!({"ca_file": file("ca.pem"), "client_certificate": certificate});
+    let bench = Bench::opa(&url, &trusted);
+    recovers(&bench, "yes");
+    assert!(bench.ask("yes").unwrap().0.allow);
+    unavailable(&Bench::opa(&url, &json!({"ca_file": file("ca.pem")})), "yes");
+    unavailable(&Bench::opa(&url, &json!({"client_certificate": certificate})), "yes");
+}

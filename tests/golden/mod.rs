@@ -12,7 +12,7 @@ use portcullis::rego::{Bundle, EvalError, Limits};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::harness::opa;
+use crate::harness::{Ask, Folder, Opa, opa, port};
 
 const LIMITS: Limits = Limits { time: Duration::from_secs(10), memory: 64 << 20 };
 
@@ -166,6 +166,26 @@ fn s10_4_the_golden_answers_are_made_again_from_opa() {
         "OPA's against the file (`cargo test write_golden_answers -- --ignored` writes it):\n{}",
         differences.join("\n")
     );
+}
+
+#[test]
+fn r01_an_opa_server_gives_the_golden_answers_too() {
+    let scratch = Folder::new();
+    let server = Opa::start(port(), scratch.path(), &[&folder().join("policies")]);
+    let ask = |(name, path, input): (String, String, Value)| {
+        let path = path.replacen("data.", "/v1/data/", 1).replace('.', "/");
+        let body = json!({"input": input}).to_string();
+        let answer = Ask::new("POST", &path).body(body).send(server.port);
+        let said = match (answer.status, answer.json().get("result")) {
+            (200, Some(value)) => json!([value]),
+            (200, None) => json!("undefined"),
+            _ => json!("error"),
+        };
+        (name, said)
+    };
+    let answers = questions().into_iter().map(ask).collect();
+    let differences = differences(&answers, &committed());
+    assert!(differences.is_empty(), "a server's against the file:\n{}", differences.join("\n"));
 }
 
 #[test]
