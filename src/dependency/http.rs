@@ -147,10 +147,12 @@ impl Http {
     /// # Errors
     /// If no whole answer came within the time-out and the size cap.
     pub async fn get(&self, url: Url, headers: HeaderMap) -> Result<Response, CallError> {
-        self.call(self.0.client.get(url).headers(headers)).await
+        self.call(self.0.client.get(url).headers(headers), |_| None).await
     }
 
     /// As [`Http::get`], by `POST` with `body`. For questions only: a call may be made twice.
+    /// `judge` says how an answer counts where its status alone misleads: what one question can
+    /// bring about is no failure of the dependency.
     ///
     /// # Errors
     /// If no whole answer came within the time-out and the size cap.
@@ -159,11 +161,16 @@ impl Http {
         url: Url,
         headers: HeaderMap,
         body: Bytes,
+        judge: fn(&Response) -> Option<CallOutcome>,
     ) -> Result<Response, CallError> {
-        self.call(self.0.client.post(url).headers(headers).body(body)).await
+        self.call(self.0.client.post(url).headers(headers).body(body), judge).await
     }
 
-    async fn call(&self, request: reqwest::RequestBuilder) -> Result<Response, CallError> {
+    async fn call(
+        &self,
+        request: reqwest::RequestBuilder,
+        judge: fn(&Response) -> Option<CallOutcome>,
+    ) -> Result<Response, CallError> {
         let inner = &*self.0;
         let started = Instant::now();
         let call = async {
@@ -176,7 +183,7 @@ impl Http {
             Err(_) => Err(CallError::Timeout),
         };
         let outcome = match &result {
-            Ok(response) => Some(outcome_of(response.status)),
+            Ok(response) => judge(response).or_else(|| Some(outcome_of(response.status))),
             Err(error) => error.outcome(),
         };
         if let Some(outcome) = outcome {

@@ -12,7 +12,7 @@ use url::Url;
 use super::config::OpaConfig;
 use crate::dependency::{CallError, Http, HttpOptions, Response, bearer};
 use crate::model::{Code, Problem, Refusal};
-use crate::telemetry::Metrics;
+use crate::telemetry::{CallOutcome, Metrics};
 
 /// Longest `decision_id` that is passed on.
 const MAX_ID: usize = 128;
@@ -113,7 +113,7 @@ impl Server {
         }
         url.set_query(Some("provenance=true"));
         let body = ["{\"input\":", input, "}"].concat();
-        match self.http.post(url, self.headers.clone(), body.into()).await {
+        match self.http.post(url, self.headers.clone(), body.into(), judge).await {
             Ok(response) => read(&response).map_err(|detail| failed(detail, &response)),
             Err(error) => Err(Refusal::new(Code::PolicyUnavailable, detail_of(error))),
         }
@@ -140,6 +140,11 @@ fn read(response: &Response) -> Result<Answer, &'static str> {
         500..=599 => Err("OPA answered with a server error"),
         _ => Err("OPA answered with a status that is no decision"),
     }
+}
+
+/// A policy that errs on one input is no failure of OPA.
+fn judge(response: &Response) -> Option<CallOutcome> {
+    (response.status == 500 && erred(&response.body)).then_some(CallOutcome::Refused)
 }
 
 /// Whether a policy's own error, and nothing else, is what went wrong.
@@ -203,6 +208,8 @@ mod tests {
     fn s3_6_what_an_input_brings_about_is_a_denial_and_all_else_a_failure() {
         let conflict = r#"{"code":"internal_error","errors":[{"code":"eval_conflict_error"}]}"#;
         assert_eq!(read(&response(500, conflict)).unwrap().result, Err(Code::PolicyError));
+        assert_eq!(judge(&response(500, conflict)), Some(CallOutcome::Refused));
+        assert_eq!(judge(&response(500, "{}")), None);
         assert_eq!(read(&response(400, "{}")).unwrap().result, Err(Code::PolicyError));
         assert_eq!(read(&response(413, "{}")).unwrap().result, Err(Code::EvaluationLimit));
         let cancelled = r#"{"code":"internal_error","errors":[{"code":"eval_cancel_error"}]}"#;
