@@ -55,6 +55,7 @@ impl Finish for Plain {
             metadata: verdict.metadata,
             constraints: verdict.constraints.map(Into::into),
             revision: evaluation.revision,
+            engine_decision_id: None,
             decided_at: evaluation.decided_at,
             expires: evaluation.expires,
         }
@@ -159,4 +160,43 @@ fn spawn_blocking(bencher: divan::Bencher<'_, '_>) {
             async move { tokio::task::spawn_blocking(move || rule.eval(&input, limits)).await };
         runtime.block_on(runtime.spawn(task))
     });
+}
+
+/// The decision of the water-data policies with its header and constraints, on cases of
+/// `tests/data/cwms_decisions.json`; the target is at most 100 µs of one core.
+#[divan::bench(args = [
+    "anon offices",
+    "viewer levels own",
+    "water_manager read own",
+    "data_manager regional persona",
+    "data_manager delete approved by other",
+    "dam_operator create in shift",
+    "dam_operator update w/ created_ns recent",
+    "processor read automated",
+    "coop read",
+    "roles by office: operator there",
+    "viewer levels other office",
+])]
+fn cwms(bencher: divan::Bencher<'_, '_>, name: &str) {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let bundle = Bundle::load(&["policies/cwms".into()], root).expect("policies");
+    let rule = bundle.rule("data.cwms.authz.decision", true).expect("a rule");
+    let text = std::fs::read_to_string(root.join("tests/data/cwms_decisions.json"));
+    let cases: Vec<serde_json::Value> =
+        serde_json::from_str(&text.expect("cases")).expect("an array");
+    let case = cases.iter().find(|case| case.get("name").is_some_and(|n| n == name));
+    let mut input = case.and_then(|case| case.get("input")).expect("the case").clone();
+    let now = Clock::system().now().unix_nanos;
+    let context = input.get_mut("context").and_then(serde_json::Value::as_object_mut);
+    let context = context.expect("a context");
+    for value in context.values_mut() {
+        let offset = value.as_str().and_then(|text| text.strip_prefix("$now")?.strip_suffix('s'));
+        if let Some(secs) = offset.and_then(|secs| secs.parse::<i64>().ok()) {
+            *value = (now + secs * 1_000_000_000).into();
+        }
+    }
+    context.insert("time_ns".to_owned(), now.into());
+    let input = input.to_string().replace("\"$now+1000s\"", &(now + 1_000_000_000_000).to_string());
+    let limits = Limits { time: Duration::from_millis(50), memory: 64 << 20 };
+    bencher.bench_local(|| rule.eval(&input, limits));
 }

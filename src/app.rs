@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::config::{self, Config, Loaded};
 use crate::context::{Contexts, Mapper, Resolver, Shared};
 use crate::model::{Identity, Outcome, Problem, Record, Request};
-use crate::policy::{Decider, Embedded, Finish, PolicyConfig, PolicyState};
+use crate::policy::{Decider, Embedded, Finish, Opa, PolicyConfig, PolicyEngine, PolicyState};
 use crate::rego::Bundle;
 use crate::respond::{Finisher, Responder};
 use crate::route::Table;
@@ -100,7 +100,8 @@ pub fn prepare(config: &Config, base: &Path) -> Result<Prepared, Vec<Problem>> {
         let shared = Shared::new(config.user_context.cache.0, store, clock.clone(), &metrics);
         let built = build_contexts(config, base, bundle.as_ref(), shared, &metrics);
         contexts = keep(&mut problems, "/user_context", built);
-        decider = keep(&mut problems, "/policy", build_decider(config, bundle.as_ref(), &metrics));
+        decider =
+            keep(&mut problems, "/policy", build_decider(config, base, bundle.as_ref(), &metrics));
     }
     let (Some(bundle), Some(verifier), Some(routes), Some(contexts), Some(decider)) =
         (bundle, verifier, routes, contexts, decider)
@@ -146,6 +147,7 @@ pub fn probe(parts: &config::Parts, base: &Path) -> Vec<Problem> {
     }
     let bundle = |policy: &PolicyConfig| Bundle::load(&policy.paths, base);
     if let Some(Some(policy)) = &parts.policy
+        && policy.engine == PolicyEngine::Embedded
         && let Some(bundle) = keep(&mut problems, "/policy", bundle(policy))
     {
         for (index, entry) in policy.entry_points.iter().enumerate() {
@@ -158,7 +160,8 @@ pub fn probe(parts: &config::Parts, base: &Path) -> Vec<Problem> {
 }
 
 fn load_bundle(config: &Config, base: &Path) -> Result<Option<Arc<Bundle>>, Vec<Problem>> {
-    config.policy.as_ref().map(|policy| Bundle::load(&policy.paths, base)).transpose()
+    let policy = config.policy.as_ref().filter(|policy| !policy.paths.is_empty());
+    policy.map(|policy| Bundle::load(&policy.paths, base)).transpose()
 }
 
 fn build_store(
@@ -205,17 +208,23 @@ fn build_contexts(
 
 fn build_decider(
     config: &Config,
+    base: &Path,
     bundle: Option<&Arc<Bundle>>,
     metrics: &Arc<Metrics>,
 ) -> Result<Option<Arc<dyn Decider>>, Vec<Problem>> {
-    let (Some(policy), Some(bundle)) = (&config.policy, bundle) else { return Ok(None) };
+    let Some(policy) = &config.policy else { return Ok(None) };
     let finish: Arc<dyn Finish> = Arc::new(Finishing(Finisher::new(&config.headers)));
     let state = PolicyState::new(policy, metrics).map_err(|error| {
         let message = format!("the evaluating threads cannot be started: {error}");
         vec![Problem::new("", message, "raise the limit of threads of this process")]
     })?;
-    let embedded = Embedded::new(policy, bundle, &finish, state)?;
-    Ok(Some(Arc::new(embedded)))
+    Ok(match (policy.engine, bundle) {
+        (PolicyEngine::Opa, _) => Some(Arc::new(Opa::new(policy, &finish, state, metrics, base)?)),
+        (PolicyEngine::Embedded, Some(bundle)) => {
+            Some(Arc::new(Embedded::new(policy, bundle, &finish, state)?))
+        }
+        (PolicyEngine::Embedded, None) => None,
+    })
 }
 
 impl Prepared {
@@ -261,7 +270,9 @@ impl Prepared {
 
     fn doors(&self, config: &Config, base: &Path, bounds: Bounds) -> Result<Doors, AuditError> {
         let audit = Audit::start(&config.audit, base, Arc::clone(&self.metrics))?;
-        let reasons = self.bundle.iter().flat_map(|bundle| bundle.reasons().iter().cloned());
+        let entries = || config.policy.iter().flat_map(|policy| &policy.entry_points);
+        let rules = || entries().map(|entry| entry.rule.as_str());
+        let reasons = self.bundle.iter().flat_map(|bundle| bundle.reasons(rules()));
         let gate = Gate::new(
             Arc::new(Journeys::new(Arc::clone(&self.snapshot))),
             self.clock.clone(),

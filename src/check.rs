@@ -285,6 +285,7 @@ impl<'a> Journey<'a> {
             End::Decided((decision, cache)) => {
                 self.record.decision_cache = cache;
                 self.record.decision_id = Some(Arc::clone(&decision.id));
+                self.record.engine_decision_id.clone_from(&decision.engine_decision_id);
                 self.record.revision = Some(Arc::clone(&decision.revision));
                 self.record.constraints.clone_from(&decision.constraints);
                 responder.decided(request, terms, &decision, strip)

@@ -25,6 +25,8 @@ mod configs;
 #[cfg(test)]
 mod doors;
 #[cfg(test)]
+mod engines;
+#[cfg(test)]
 mod envoy_files;
 #[cfg(test)]
 mod golden;
@@ -34,6 +36,8 @@ mod journey;
 mod judge;
 #[cfg(test)]
 mod metrics;
+#[cfg(test)]
+mod parity;
 #[cfg(test)]
 mod redis;
 #[cfg(test)]

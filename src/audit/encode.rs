@@ -48,6 +48,7 @@ pub(super) fn push_line(out: &mut String, event: &Event) {
         out.push_str(",\"altered\":true");
     }
     push_caches(out, event);
+    push_optional(out, "engine_decision_id", record.engine_decision_id.as_deref());
     push_optional(out, "policy_revision", record.revision.as_deref());
     push_constraints(out, record.constraints.as_deref());
     let _ = write!(out, ",\"duration_us\":{}", event.took.as_micros());

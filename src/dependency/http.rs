@@ -35,6 +35,10 @@ pub struct HttpOptions {
     /// Whether `https` is called at all. Without it the system's certificates are not read, so
     /// that a service that talks to loopback only also starts where there are none.
     pub tls: bool,
+    /// Files with a PEM certificate (with its chain) and its key, shown to a server that asks.
+    pub client_certificate: Option<(PathBuf, PathBuf)>,
+    /// Unix socket that is connected to, whatever the URL's host.
+    pub unix_socket: Option<PathBuf>,
 }
 
 impl HttpOptions {
@@ -51,6 +55,8 @@ impl HttpOptions {
             breaker: BreakerConfig::default(),
             ca_file: None,
             tls: true,
+            client_certificate: None,
+            unix_socket: None,
         }
     }
 }
@@ -118,6 +124,12 @@ impl Http {
         } else {
             builder = builder.tls_certs_only([]);
         }
+        if let Some((certificate, key)) = &options.client_certificate {
+            builder = builder.identity(read_identity(certificate, key)?);
+        }
+        if let Some(path) = &options.unix_socket {
+            builder = builder.unix_socket(path.as_path());
+        }
         let client = builder.build().map_err(|error| BuildError::Client(error.to_string()))?;
         let guard = GuardOptions {
             name: Arc::clone(&options.name),
@@ -140,15 +152,41 @@ impl Http {
     /// # Errors
     /// If no whole answer came within the time-out and the size cap.
     pub async fn get(&self, url: Url, headers: HeaderMap) -> Result<Response, CallError> {
+        let client = &self.0.client;
+        self.call(|| client.get(url.clone()).headers(headers.clone()), |_| None).await
+    }
+
+    /// As [`Http::get`], by `POST` with `body`. For questions only: a call may be made twice.
+    /// `judge` says how an answer counts where its status alone misleads: what one question can
+    /// bring about is no failure of the dependency.
+    ///
+    /// # Errors
+    /// If no whole answer came within the time-out and the size cap.
+    pub async fn post(
+        &self,
+        url: Url,
+        headers: HeaderMap,
+        body: Bytes,
+        judge: fn(&Response) -> Option<Answer>,
+    ) -> Result<Response, CallError> {
+        let client = &self.0.client;
+        let request = || client.post(url.clone()).headers(headers.clone()).body(body.clone());
+        self.call(request, judge).await
+    }
+
+    async fn call(
+        &self,
+        request: impl Fn() -> reqwest::RequestBuilder,
+        special: fn(&Response) -> Option<Answer>,
+    ) -> Result<Response, CallError> {
         let inner = &*self.0;
-        let attempt = || inner.send(url.clone(), headers.clone());
-        inner.guard.call(None, true, |answer| judge(answer.status), attempt).await
+        let judge = |answer: &Response| special(answer).unwrap_or_else(|| judge(answer.status));
+        inner.guard.call(None, true, judge, || inner.send(request())).await
     }
 }
 
 impl Inner {
-    async fn send(&self, url: Url, headers: HeaderMap) -> Result<Response, CallError> {
-        let request = self.client.get(url).headers(headers);
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response, CallError> {
         let mut answer = request.send().await.map_err(|error| CallError::from(&error))?;
         let max = self.max_response as u64;
         if answer.content_length().is_some_and(|length| length > max) {
@@ -191,6 +229,14 @@ fn read_certificates(path: &Path) -> Result<Vec<reqwest::Certificate>, BuildErro
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
         _ => Err(BuildError::CaContent(path.to_owned())),
     }
+}
+
+fn read_identity(certificate: &Path, key: &Path) -> Result<reqwest::Identity, BuildError> {
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|source| BuildError::CaFile { path: path.to_owned(), source })
+    };
+    let pem = [read(key)?, b"\n".to_vec(), read(certificate)?].concat();
+    reqwest::Identity::from_pem(&pem).map_err(|_| BuildError::CaContent(certificate.to_owned()))
 }
 
 /// `Authorization: Bearer …` as a header value that no log shows.

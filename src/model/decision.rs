@@ -80,6 +80,8 @@ pub struct Decision {
     pub constraints: Option<Arc<Value>>,
     /// Revision of the policies that answered.
     pub revision: Arc<str>,
+    /// The engine's own name for the evaluation, where it has one (an OPA server's `decision_id`).
+    pub engine_decision_id: Option<Arc<str>>,
     /// When it was evaluated: the time of the Check that asked.
     pub decided_at: Now,
     /// Until when it may answer again; `None` is not cached.

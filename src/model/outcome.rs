@@ -165,6 +165,8 @@ pub struct Record {
     pub client_id: Option<Arc<str>>,
     /// The evaluation that decided.
     pub decision_id: Option<DecisionId>,
+    /// The engine's own name for that evaluation (an OPA server's `decision_id`).
+    pub engine_decision_id: Option<Arc<str>>,
     /// Revision of the policies.
     pub revision: Option<Arc<str>>,
     /// What the route says is asked for.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::opa::OpaConfig;
 use crate::model::{HumanDuration, HumanSize, Problem};
 
 /// Section `policy`.
@@ -15,10 +16,15 @@ pub struct PolicyConfig {
     /// What evaluates the policies.
     #[serde(default)]
     pub engine: PolicyEngine,
+    /// The OPA server, for `engine: opa`.
+    #[serde(default)]
+    pub opa: Option<OpaConfig>,
     /// Files or folders with the policies (`.rego`) and their data (`.json`), relative to this
     /// file. Of a folder everything below it is taken except tests (`_test.rego`) and hidden
     /// names; a JSON document is merged at the data path that its folder has within the
-    /// configured folder, as `opa eval -d` does.
+    /// configured folder, as `opa eval -d` does. With `engine: opa` they hold the mapping rule of
+    /// the user context and may be left out.
+    #[serde(default)]
     pub paths: Vec<PathBuf>,
     /// The rules that routes may name.
     pub entry_points: Vec<EntryPointConfig>,
@@ -31,7 +37,8 @@ pub struct PolicyConfig {
     /// Longest lifetime of a decision that reads the time and gives no `ttl` of its own.
     #[serde(default = "default_clock_ttl")]
     pub clock_ttl: HumanDuration,
-    /// What one evaluation may take; beyond, the answer is the denial `evaluation_limit`.
+    /// What one evaluation in this process may take; beyond, the answer is the denial
+    /// `evaluation_limit`.
     #[serde(default)]
     pub limits: EvaluationLimits,
 }
@@ -43,6 +50,8 @@ pub enum PolicyEngine {
     /// The interpreter inside this process.
     #[default]
     Embedded,
+    /// An OPA server, asked over HTTP.
+    Opa,
 }
 
 /// A rule that routes may name.
@@ -96,7 +105,18 @@ impl PolicyConfig {
         let mut wrong = |pointer: String, message: String, fix: &str| {
             problems.push(Problem::new(pointer, message, fix));
         };
-        if self.paths.is_empty() {
+        match (self.engine, &self.opa) {
+            (PolicyEngine::Embedded, Some(_)) => {
+                let fix = "write `engine: opa`, or remove the section";
+                wrong("/opa".into(), "has no effect on the embedded engine".into(), fix);
+            }
+            (PolicyEngine::Opa, None) => {
+                let fix = "add `opa: { url: … }`";
+                wrong("/opa".into(), "is missing".into(), fix);
+            }
+            _ => {}
+        }
+        if self.paths.is_empty() && self.engine == PolicyEngine::Embedded {
             wrong("/paths".into(), "no policies are named".into(), "name files or folders");
         }
         if self.entry_points.is_empty() {
@@ -112,7 +132,10 @@ impl PolicyConfig {
                 let message = format!("two entry points are named `{}`", entry.name);
                 wrong(at("name"), message, "give each a name of its own");
             }
-            if !entry.rule.starts_with("data.") {
+            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+            let sound = self.engine == PolicyEngine::Embedded
+                || (entry.rule.chars().all(plain) && !entry.rule.split('.').any(str::is_empty));
+            if !entry.rule.starts_with("data.") || !sound {
                 let message = format!("`{}` is no path of a rule", entry.rule);
                 wrong(at("rule"), message, "write `data.<package>.<rule>`");
             }
@@ -125,6 +148,8 @@ impl PolicyConfig {
             let message = format!("`{}` is not between 64KiB and 4GiB", self.limits.memory);
             wrong("/limits/memory".into(), message, "write for example `64MiB`");
         }
+        let of_opa = self.opa.iter().flat_map(OpaConfig::problems);
+        problems.extend(of_opa.map(|problem| problem.under("/opa")));
         problems
     }
 }
@@ -163,5 +188,39 @@ mod tests {
             "/limits/memory",
         ];
         assert_eq!(pointers, expected);
+    }
+    #[test]
+    fn s8_1_what_is_wrong_with_an_opa_server_is_named() {
+        let of = |json: &str| {
+            let found = config(json).problems().into_iter().map(|p| p.pointer);
+            found.collect::<Vec<String>>()
+        };
+        let with = |engine: &str, rule: &str, opa: &str| {
+            let points = format!(r#"[{{"name":"a","rule":"{rule}"}}]"#);
+            of(&format!(r#"{{"engine":"{engine}","entry_points":{points}{opa}}}"#))
+        };
+        let opa = |text: &str| with("opa", "data.a.b", &format!(r#","opa":{{{text}}}"#));
+        for sound in [
+            r#""url":"http://127.0.0.1:8181""#,
+            r#""url":"https://opa.test/under""#,
+            r#""url":"unix:/run/opa.sock","on_failure":"stale","stale_for":"5m""#,
+        ] {
+            assert!(opa(sound).is_empty(), "{sound}: {:?}", opa(sound));
+        }
+        assert_eq!(opa(r#""url":"http://opa.test""#), ["/opa/url"]);
+        assert_eq!(opa(r#""url":"unix:opa.sock""#), ["/opa/url"]);
+        let all = r#""url":"https://o.test/?a=b","timeout":"0s","max_response":"0B",
+            "max_in_flight":0,"token":" ","on_failure":"stale""#;
+        let parts = ["url", "token", "timeout", "max_response", "max_in_flight", "stale_for"];
+        assert_eq!(opa(all), parts.map(|part| format!("/opa/{part}")));
+        assert_eq!(opa(r#""url":"https://o.test","stale_for":"5m""#), ["/opa/stale_for"]);
+        let long = r#""url":"https://o.test","on_failure":"stale","stale_for":"25h""#;
+        assert_eq!(opa(long), ["/opa/stale_for"]);
+        assert_eq!(with("opa", "data.a.b", ""), ["/opa"]);
+        let url = r#","opa":{"url":"https://o.test"}"#;
+        assert_eq!(with("embedded", "data.a.b", url), ["/opa", "/paths"]);
+        for rule in ["data.a[0]", "data.a..b", "data.a/b", "a.b", "data.a.b?x"] {
+            assert_eq!(with("opa", rule, url), ["/entry_points/0/rule"], "{rule}");
+        }
     }
 }

@@ -2,7 +2,10 @@
 
 mod config;
 mod embedded;
+mod kept;
+mod opa;
 mod result;
+mod terms;
 mod workers;
 
 #[cfg(test)]
@@ -16,6 +19,7 @@ use crate::model::{BoxFuture, CacheState, Decision, Digest, Door, Input, Refusal
 
 pub use config::{EntryPointConfig, EvaluationLimits, PolicyConfig, PolicyEngine};
 pub use embedded::{Embedded, PolicyState};
+pub use opa::{ClientCertificate, OnOpaFailure, Opa, OpaConfig};
 
 /// A decision with where it came from.
 pub type Decided = (Arc<Decision>, CacheState);

@@ -14,7 +14,7 @@ use regorus::{Engine, Value};
 use super::graph::Graph;
 use super::load::{self, File};
 use super::{builtins, json, meter, negation, rules, shape};
-use crate::model::Problem;
+use crate::model::{Problem, Reason};
 
 /// Steps of the interpreter between two looks at the clock; a step takes well under 1 µs.
 const CHECK_INTERVAL: NonZeroU32 = NonZeroU32::new(64).unwrap();
@@ -22,6 +22,8 @@ const CHECK_INTERVAL: NonZeroU32 = NonZeroU32::new(64).unwrap();
 const INPUT_FACTOR: usize = 8;
 /// What the interpreter says of a path that it does not know as a rule's.
 const NO_PATH: &str = "not a valid rule path";
+/// Reasons that are known at load, so that labels of metrics are bounded.
+const MAX_REASONS: usize = 512;
 /// Prepared engines that one shard keeps.
 const KEPT: usize = 4;
 
@@ -58,7 +60,6 @@ pub struct Bundle {
     paths: BTreeSet<Vec<String>>,
     functions: BTreeSet<Vec<String>>,
     graph: Graph,
-    reasons: Vec<Arc<str>>,
     /// The engine that the others are cloned from.
     origin: Mutex<Engine>,
     shards: Box<[Mutex<Vec<Engine>>]>,
@@ -115,14 +116,11 @@ impl Bundle {
         prepare(&mut engine).map_err(failed).map_err(unclear)?;
         let (functions, plain): (Vec<_>, Vec<_>) =
             found.iter().partition(|rule| rule.arity.is_some());
-        let reasons: BTreeSet<&str> =
-            found.iter().flat_map(|rule| rule.reasons.iter().map(String::as_str)).collect();
         let shards = std::thread::available_parallelism().map_or(4, std::num::NonZero::get) * 2;
         Ok(Arc::new(Self {
             revision: revision.into(),
             paths: plain.into_iter().map(|rule| rule.path.clone()).collect(),
             functions: functions.into_iter().map(|rule| rule.path.clone()).collect(),
-            reasons: reasons.into_iter().map(Arc::from).collect(),
             graph,
             origin: Mutex::new(engine),
             shards: (0..shards).map(|_| Mutex::default()).collect(),
@@ -135,12 +133,16 @@ impl Bundle {
         &self.revision
     }
 
-    /// The strings that the policies can give as their reasons: every literal of the rules that
-    /// has the form of a reason, wherever it stands, since a reason may pass through several rules
-    /// before it is the decision's. What a policy computes from its input is not among them.
+    /// The strings that the rules at `paths` may give as their reasons, as far as they are
+    /// literals anywhere in what these rules reach, [`MAX_REASONS`] of them at most. Strings that
+    /// stand where a reason does (a member `reason`, a rule named so) come first. There are more
+    /// than are ever given, since a policy may compute its reason; each has a reason's form.
     #[must_use]
-    pub fn reasons(&self) -> &[Arc<str>] {
-        &self.reasons
+    pub fn reasons<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> Vec<Arc<str>> {
+        let from = paths.into_iter().map(|path| path.split('.').map(str::to_owned).collect());
+        let found = self.graph.reasons(from).into_iter();
+        let fits = found.filter(|text| Reason::from_policy(text).is_some());
+        fits.take(MAX_REASONS).map(Arc::from).collect()
     }
 
     /// The rule at `path`, such as `data.acme.authz.decision`.

@@ -20,6 +20,8 @@ struct Node {
     nesting: usize,
     next: BTreeSet<Vec<String>>,
     calls: BTreeSet<Vec<String>>,
+    reasons: BTreeSet<String>,
+    texts: BTreeSet<String>,
 }
 
 impl Graph {
@@ -37,6 +39,8 @@ impl Graph {
                 node.nesting = node.nesting.max(rule.nesting);
                 node.next.extend(next);
                 node.calls.extend(rule.calls.iter().map(|call| call.name.clone()));
+                node.reasons.extend(rule.reasons.iter().cloned());
+                node.texts.extend(rule.texts.iter().cloned());
             }
         }
         Self { nodes }
@@ -74,6 +78,20 @@ impl Graph {
             let node = self.nodes.get(path);
             node.is_some_and(|node| node.calls.iter().any(|call| call == name))
         })
+    }
+
+    /// Strings that the evaluation of `from` may give as its reason: those that stand where a
+    /// reason does, then all others of a reason's form, because a policy may compute which of
+    /// them it gives.
+    pub(super) fn reasons(&self, from: impl IntoIterator<Item = Vec<String>>) -> Vec<&str> {
+        let reached = self.reach(from);
+        let nodes = || reached.iter().filter_map(|path| self.nodes.get(path));
+        let given: BTreeSet<&str> =
+            nodes().flat_map(|node| node.reasons.iter().map(String::as_str)).collect();
+        let texts: BTreeSet<&str> =
+            nodes().flat_map(|node| node.texts.iter().map(String::as_str)).collect();
+        let rest: Vec<&str> = texts.difference(&given).copied().collect();
+        given.into_iter().chain(rest).collect()
     }
 
     fn reach(&self, from: impl IntoIterator<Item = Vec<String>>) -> BTreeSet<Vec<String>> {

@@ -49,8 +49,11 @@ pub(super) struct Rule {
     pub(super) calls: Vec<Call>,
     /// References, each as far as it is static, an import's alias replaced.
     pub(super) refs: BTreeSet<Vec<String>>,
-    /// Strings that have the form of a reason.
+    /// Strings that are given as reasons: values of a member `reason`, and all in a rule whose
+    /// name contains `reason`.
     pub(super) reasons: BTreeSet<String>,
+    /// Every other string that has the form of a reason.
+    pub(super) texts: BTreeSet<String>,
     /// Where the interpreter and OPA would not agree, and how to write it instead.
     pub(super) disputed: Vec<(Place, &'static str, &'static str)>,
     /// Names that the rule itself declares.
@@ -299,9 +302,14 @@ impl Reader<'_> {
                 span("key", found);
                 span("value", found);
             }
-            "String" => {
-                let text = inner.get("value").and_then(name_of);
-                found.reasons.extend(text.filter(|text| Reason::from_policy(text).is_some()));
+            "Object" => reasons(inner, &mut found.reasons),
+            "String" if found.path.last().is_some_and(|name| name.contains("reason")) => {
+                found.reasons.extend(inner.get("value").and_then(name_of));
+            }
+            "String" | "RawString" => {
+                let text = inner.get("value").and_then(Value::as_str);
+                let fits = |text: &&str| Reason::from_policy(text).is_some();
+                found.texts.extend(text.filter(fits).map(str::to_owned));
             }
             _ => {}
         }
@@ -345,5 +353,14 @@ fn declare(pattern: &Value, locals: &mut BTreeSet<String>) {
             None => members.values().for_each(|inner| declare(inner, locals)),
         },
         _ => {}
+    }
+}
+
+/// Strings that an object gives as its `reason`.
+fn reasons(object: &Value, found: &mut BTreeSet<String>) {
+    for field in object.get("fields").and_then(Value::as_array).into_iter().flatten() {
+        if field.pointer("/1/String/value").and_then(Value::as_str) == Some("reason") {
+            found.extend(field.pointer("/2/String/value").and_then(name_of));
+        }
     }
 }

@@ -55,6 +55,7 @@ impl Finisher {
                     metadata: verdict.metadata,
                     constraints: verdict.constraints.map(Into::into),
                     revision: evaluation.revision,
+                    engine_decision_id: None,
                     decided_at: evaluation.decided_at,
                     expires: evaluation.expires,
                 }
@@ -141,6 +142,7 @@ fn denial(code: Code, evaluation: Evaluation) -> Decision {
         metadata: Map::new(),
         constraints: None,
         revision: evaluation.revision,
+        engine_decision_id: None,
         decided_at: evaluation.decided_at,
         expires: evaluation.expires,
     }

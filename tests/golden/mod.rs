@@ -12,6 +12,8 @@ use portcullis::rego::{Bundle, EvalError, Limits};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::harness::{Ask, Folder, Opa, opa, port};
+
 const LIMITS: Limits = Limits { time: Duration::from_secs(10), memory: 64 << 20 };
 
 /// One package's rules on several inputs.
@@ -82,20 +84,8 @@ fn ours() -> BTreeMap<String, Value> {
     questions().iter().map(|(name, path, input)| (name.clone(), answer(path, input))).collect()
 }
 
-/// On the path, where `go install` puts it, or where the tests' own tools are.
-fn opa() -> PathBuf {
-    let home = std::env::home_dir().unwrap_or_default();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain([home.join("go/bin")])
-        .chain([Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools")])
-        .map(|folder| folder.join("opa"))
-        .find(|path| path.is_file())
-        .expect("no opa: go install github.com/open-policy-agent/opa@v1.22.3")
-}
-
 fn opas() -> BTreeMap<String, Value> {
-    let opa = opa();
+    let opa = opa::binary();
     let ask = |(name, path, input): &(String, String, Value)| {
         let file = std::env::temp_dir().join(format!(
             "golden-{}-{}.json",
@@ -134,7 +124,7 @@ fn committed() -> BTreeMap<String, Value> {
 }
 
 /// Equal; fractions as doubles, because OPA keeps how they were written (`1.50`).
-fn same(a: &Value, b: &Value) -> bool {
+pub(crate) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => {
             let whole =
@@ -176,6 +166,26 @@ fn s10_4_the_golden_answers_are_made_again_from_opa() {
         "OPA's against the file (`cargo test write_golden_answers -- --ignored` writes it):\n{}",
         differences.join("\n")
     );
+}
+
+#[test]
+fn r01_an_opa_server_gives_the_golden_answers_too() {
+    let scratch = Folder::new();
+    let server = Opa::start(port(), scratch.path(), &[&folder().join("policies")]);
+    let ask = |(name, path, input): (String, String, Value)| {
+        let path = path.replacen("data.", "/v1/data/", 1).replace('.', "/");
+        let body = json!({"input": input}).to_string();
+        let answer = Ask::new("POST", &path).body(body).send(server.port);
+        let said = match (answer.status, answer.json().get("result")) {
+            (200, Some(value)) => json!([value]),
+            (200, None) => json!("undefined"),
+            _ => json!("error"),
+        };
+        (name, said)
+    };
+    let answers = questions().into_iter().map(ask).collect();
+    let differences = differences(&answers, &committed());
+    assert!(differences.is_empty(), "a server's against the file:\n{}", differences.join("\n"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 pub(crate) mod files;
 pub(crate) mod grpc;
 pub(crate) mod http;
+pub(crate) mod opa;
 pub(crate) mod process;
 pub(crate) mod redis;
 pub(crate) mod tokens;
@@ -10,6 +11,7 @@ pub(crate) mod world;
 
 pub(crate) use files::Folder;
 pub(crate) use http::{Answer, Ask};
+pub(crate) use opa::Opa;
 pub(crate) use process::Process;
 pub(crate) use tokens::Token;
 pub(crate) use world::{Setup, World};

@@ -40,6 +40,7 @@ impl Finish for Plain {
             metadata: verdict.metadata,
             constraints: verdict.constraints.map(Into::into),
             revision: evaluation.revision,
+            engine_decision_id: None,
             decided_at: evaluation.decided_at,
             expires: evaluation.expires,
         }

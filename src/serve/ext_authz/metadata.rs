@@ -12,15 +12,17 @@ use crate::model::{CacheState, Decision, Reason};
 pub(super) fn of(reason: &Reason, decision: Option<&Decision>, facts: &Facts) -> Struct {
     let record = &facts.record;
     let theirs = decision.map(|decision| &decision.metadata);
-    let mut fields = HashMap::with_capacity(10 + theirs.map_or(0, Map::len));
+    let mut fields = HashMap::with_capacity(11 + theirs.map_or(0, Map::len));
     fields.extend(theirs.into_iter().flatten().map(|(name, value)| (name.clone(), wire(value))));
     let decision_id = decision.map(|decision| &*decision.id).or(record.decision_id.as_deref());
     let revision = decision.map(|decision| &*decision.revision).or(record.revision.as_deref());
+    let engine_id = decision.map_or(&record.engine_decision_id, |d| &d.engine_decision_id);
     let subject = facts.subject_hash.map(|hash| hash.to_string());
     let cache = |state: CacheState| Some(state.as_str()).filter(|_| state != CacheState::None);
     for (name, value) in [
         ("check_id", Some(&*record.check_id)),
         ("decision_id", decision_id),
+        ("engine_decision_id", engine_id.as_deref()),
         ("reason", Some(reason.as_str())),
         ("route", record.route.as_deref()),
         ("subject", subject.as_deref()),

@@ -40,6 +40,7 @@ fn decision(headers: &[(&str, &str)], response: &[(&str, &str)]) -> Arc<Decision
         metadata,
         constraints: None,
         revision: "rev".into(),
+        engine_decision_id: None,
         decided_at: Clock::manual(1_000).now(),
         expires: None,
     })

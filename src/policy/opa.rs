@@ -1,0 +1,119 @@
+//! Decides by asking an OPA server.
+//!
+//! A decision is kept only where the policy says for how long (`ttl`) or the configuration says
+//! that the policies are `pure`. Its key has the revision of OPA's bundles as the last answer
+//! told it; while decisions come from memory, the revision is asked for once per `clock_ttl`, so
+//! that policies that were replaced are noticed.
+
+mod call;
+mod config;
+mod inner;
+mod stale;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+
+use arc_swap::ArcSwap;
+
+use self::call::Server;
+pub use self::config::{ClientCertificate, OnOpaFailure, OpaConfig};
+use self::inner::{Current, Entry, Inner};
+pub(super) use self::stale::State;
+use super::terms::Terms;
+use super::{Decided, Decider, Finish, PolicyConfig, PolicyState, Question};
+use crate::clock::Now;
+use crate::model::{BoxFuture, CacheState, Code, Digest, Hasher, Problem, Refusal};
+use crate::telemetry::Metrics;
+
+/// An OPA server as a [`Decider`].
+#[derive(Clone)]
+pub struct Opa(Arc<Inner>);
+
+impl std::fmt::Debug for Opa {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Opa").field(&self.0.server).finish()
+    }
+}
+
+impl Opa {
+    /// Entry points of `config` on its OPA server; connects to nothing yet. Relative paths start
+    /// at `base`.
+    ///
+    /// # Errors
+    /// Certificates or keys that cannot be read or used.
+    pub fn new(
+        config: &PolicyConfig,
+        finish: &Arc<dyn Finish>,
+        state: PolicyState,
+        metrics: &Arc<Metrics>,
+        base: &Path,
+    ) -> Result<Self, Vec<Problem>> {
+        let Some(opa) = &config.opa else {
+            let fix = "add the section with OPA's `url`";
+            return Err(vec![Problem::new("/opa", "is missing", fix)]);
+        };
+        let server = Server::new(opa, metrics, base).map_err(|p| vec![p.under("/opa")])?;
+        let entries: HashMap<Arc<str>, Entry> = config
+            .entry_points
+            .iter()
+            .map(|point| {
+                let terms = Terms::new(config, point.reads_time, Arc::clone(finish));
+                let version = Hasher::new("opa entry")
+                    .part(opa.url.as_bytes())
+                    .part(point.rule.as_bytes())
+                    .part(&[u8::from(opa.pure)])
+                    .part(terms.fingerprint().as_bytes());
+                let version = version.finish().to_hex().into();
+                let path = point.rule.strip_prefix("data.").unwrap_or_default().replace('.', "/");
+                let (rule, path) = (point.rule.as_str().into(), path.into());
+                (point.name.as_str().into(), Entry { rule, path, version, terms })
+            })
+            .collect();
+        let current = ArcSwap::from_pointee(Current::of(&entries, None));
+        Ok(Self(Arc::new(Inner {
+            entries,
+            server,
+            state,
+            current,
+            told: AtomicI64::new(i64::MIN),
+            clock_ttl: config.clock_ttl.0,
+            pure: opa.pure,
+            stale_for: opa.stale_for(),
+        })))
+    }
+}
+
+impl Decider for Opa {
+    fn key(&self, question: &Question) -> Digest {
+        self.0.key(question)
+    }
+
+    fn peek(&self, key: &Digest, now: &Now) -> Option<Decided> {
+        let kept = self.0.state.cache.get(key, now)?;
+        if self.0.is_due(now)
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(Arc::clone(&self.0).probe(*now));
+        }
+        Some((kept.0, CacheState::Hit))
+    }
+
+    fn resolve(&self, key: Digest, question: Question) -> BoxFuture<'_, Result<Decided, Refusal>> {
+        Box::pin(async move {
+            let inner = &self.0;
+            let key = if question.uncached {
+                Digest::of("uncached", key.as_bytes())
+            } else {
+                if let Some(kept) = inner.state.cache.peek(&key, &question.now) {
+                    return Ok((kept.0, CacheState::Hit));
+                }
+                key
+            };
+            let load = || Arc::clone(inner).decide(question);
+            let (_, decided) = inner.state.opa.flight.join(key, load).await;
+            decided.unwrap_or(Err(Refusal::new(Code::InternalError, "the evaluation panicked")))
+        })
+    }
+}

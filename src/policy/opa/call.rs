@@ -1,0 +1,266 @@
+//! The call to OPA's data API, and what its answers mean.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use url::Url;
+
+use super::config::OpaConfig;
+use crate::dependency::{self, CallError, Http, HttpOptions, Response, bearer};
+use crate::model::{Code, Problem, Refusal};
+use crate::telemetry::Metrics;
+
+/// Longest `decision_id` that is passed on.
+const MAX_ID: usize = 128;
+
+/// One OPA server.
+#[derive(Debug)]
+pub(super) struct Server {
+    http: Http,
+    base: Url,
+    headers: HeaderMap,
+}
+
+/// What OPA answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// The rule's value, none where it is undefined; or why the policy failed on this input.
+    pub(super) result: Result<Option<Value>, Code>,
+    /// The revision of its bundles.
+    pub(super) revision: Option<Arc<str>>,
+    /// Its name for the evaluation.
+    pub(super) decision_id: Option<Arc<str>>,
+}
+
+#[derive(Deserialize, Default)]
+struct Body {
+    // An explicit null is a value, and not the same as none.
+    #[serde(default, deserialize_with = "present")]
+    result: Option<Value>,
+    decision_id: Option<String>,
+    provenance: Option<Provenance>,
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
+}
+
+#[derive(Deserialize)]
+struct Provenance {
+    revision: Option<String>,
+    #[serde(default)]
+    bundles: Map<String, Value>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Fault {
+    errors: Vec<Cause>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Cause {
+    code: String,
+}
+
+impl Server {
+    pub(super) fn new(
+        config: &OpaConfig,
+        metrics: &Arc<Metrics>,
+        base: &Path,
+    ) -> Result<Self, Problem> {
+        let options = HttpOptions {
+            connect_timeout: config.timeout.0.min(Duration::from_secs(2)),
+            timeout: config.timeout.0,
+            max_response: config.max_response.as_usize(),
+            max_in_flight: config.max_in_flight,
+            max_waiting: config.max_waiting,
+            ca_file: config.ca_file.as_ref().map(|file| base.join(file)),
+            tls: config.url.starts_with("https:"),
+            client_certificate: config
+                .client_certificate
+                .as_ref()
+                .map(|files| (base.join(&files.certificate_file), base.join(&files.key_file))),
+            unix_socket: config.socket().map(Into::into),
+            ..HttpOptions::new("opa")
+        };
+        let http = Http::new(&options, Arc::clone(metrics))
+            .map_err(|error| Problem::new("", error.to_string(), "name readable PEM files"))?;
+        let text = if config.socket().is_some() { "http://localhost" } else { &config.url };
+        let base = Url::parse(text)
+            .map_err(|error| Problem::new("/url", error.to_string(), "write a URL"))?;
+        let mut headers = HeaderMap::with_capacity(3);
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(token) = &config.token {
+            let value = bearer(token)
+                .map_err(|error| Problem::new("/token", error.to_string(), "give one line"))?;
+            headers.insert(AUTHORIZATION, value);
+        }
+        Ok(Self { http, base, headers })
+    }
+
+    /// The value of the rule at `path` on `input`, a JSON document.
+    pub(super) async fn ask(&self, path: &str, input: &str) -> Result<Answer, Refusal> {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["v1", "data"]).extend(path.split('/'));
+        }
+        url.set_query(Some("provenance=true"));
+        let body = ["{\"input\":", input, "}"].concat();
+        match self.http.post(url, self.headers.clone(), body.into(), judge).await {
+            Ok(response) => read(&response).map_err(|detail| failed(detail, &response)),
+            Err(error) => Err(Refusal::new(Code::PolicyUnavailable, detail_of(error))),
+        }
+    }
+}
+
+fn failed(detail: &'static str, response: &Response) -> Refusal {
+    let retry_after = response.retry_after.map(|seconds| seconds.min(3600));
+    Refusal { retry_after, ..Refusal::new(Code::PolicyUnavailable, detail) }
+}
+
+fn read(response: &Response) -> Result<Answer, &'static str> {
+    let denial = |code| Ok(Answer { result: Err(code), revision: None, decision_id: None });
+    match response.status {
+        200 if !response.is_json() => Err("OPA's answer is not of a JSON type"),
+        200 => body(&response.body),
+        // What one input alone can bring about is a denial of that input.
+        400 => denial(Code::PolicyError),
+        413 => denial(Code::EvaluationLimit),
+        500 if erred(&response.body) => denial(Code::PolicyError),
+        401 | 403 => Err("OPA does not accept our credential"),
+        300..=399 => Err("OPA redirects, which is not followed"),
+        429 => Err("OPA has had too many requests"),
+        500..=599 => Err("OPA answered with a server error"),
+        _ => Err("OPA answered with a status that is no decision"),
+    }
+}
+
+/// A policy that errs on one input is no failure of OPA.
+fn judge(response: &Response) -> Option<dependency::Answer> {
+    (response.status == 500 && erred(&response.body)).then_some(dependency::Answer::Refusal)
+}
+
+/// Whether a policy's own error, and nothing else, is what went wrong.
+fn erred(body: &[u8]) -> bool {
+    let own = ["eval_conflict_error", "eval_type_error", "eval_builtin_error"];
+    let fault: Fault = serde_json::from_slice(body).unwrap_or_default();
+    !fault.errors.is_empty() && fault.errors.iter().all(|cause| own.contains(&cause.code.as_str()))
+}
+
+fn body(bytes: &[u8]) -> Result<Answer, &'static str> {
+    let body: Body = serde_json::from_slice(bytes).map_err(|_| "OPA's answer is no sound JSON")?;
+    let fits = |id: &String| id.len() <= MAX_ID && id.bytes().all(|b| b.is_ascii_graphic());
+    Ok(Answer {
+        result: Ok(body.result),
+        revision: body.provenance.and_then(revision),
+        decision_id: body.decision_id.filter(fits).map(Into::into),
+    })
+}
+
+/// The revisions of all bundles; none where one has none, because it can change unseen.
+fn revision(provenance: Provenance) -> Option<Arc<str>> {
+    let mut told = provenance.revision.filter(|text| !text.is_empty());
+    if !provenance.bundles.is_empty() {
+        let each = |(name, bundle): (&String, &Value)| {
+            let revision = bundle.get("revision")?.as_str().filter(|text| !text.is_empty())?;
+            Some(format!("{name}={revision}"))
+        };
+        told = provenance.bundles.iter().map(each).collect::<Option<Vec<_>>>().map(|r| r.join(","));
+    }
+    told.filter(|text| text.len() <= 1024).map(Into::into)
+}
+
+fn detail_of(error: CallError) -> &'static str {
+    match error {
+        CallError::Shed => "too many calls to OPA are waiting",
+        CallError::Open => "OPA is not called: it failed too often lately",
+        CallError::Unreachable => "OPA cannot be reached",
+        CallError::Timeout => "OPA did not answer in time",
+        CallError::TooLarge => "OPA's answer is too large",
+        CallError::Broken => "OPA's answer broke off or is not HTTP",
+        CallError::Refused(what) => what,
+        CallError::Invalid(_) => "the request to OPA could not be built",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn response(status: u16, body: &str) -> Response {
+        let (content_type, body) = (Some("application/json".into()), body.to_owned().into());
+        Response { status, content_type, fresh_for: None, retry_after: None, body }
+    }
+
+    #[test]
+    fn s6_2_a_missing_result_is_undefined_and_null_is_a_value() {
+        assert_eq!(read(&response(200, "{}")).unwrap().result, Ok(None));
+        let null = read(&response(200, r#"{"result":null}"#)).unwrap();
+        assert_eq!(null.result, Ok(Some(Value::Null)));
+    }
+
+    #[test]
+    fn s3_6_what_an_input_brings_about_is_a_denial_and_all_else_a_failure() {
+        let conflict = r#"{"code":"internal_error","errors":[{"code":"eval_conflict_error"}]}"#;
+        assert_eq!(read(&response(500, conflict)).unwrap().result, Err(Code::PolicyError));
+        assert_eq!(judge(&response(500, conflict)), Some(dependency::Answer::Refusal));
+        assert_eq!(judge(&response(500, "{}")), None);
+        assert_eq!(read(&response(400, "{}")).unwrap().result, Err(Code::PolicyError));
+        assert_eq!(read(&response(413, "{}")).unwrap().result, Err(Code::EvaluationLimit));
+        let cancelled = r#"{"code":"internal_error","errors":[{"code":"eval_cancel_error"}]}"#;
+        for (status, body) in [
+            (500, "{}"),
+            (500, cancelled),
+            (500, r#"{"errors":[]}"#),
+            (200, "{\"result\":tru"),
+            (200, "[]"),
+            (200, ""),
+            (204, ""),
+            (302, ""),
+            (401, "{}"),
+            (403, "{}"),
+            (404, "{}"),
+            (429, "{}"),
+            (503, "{}"),
+        ] {
+            assert!(read(&response(status, body)).is_err(), "{status} {body}");
+        }
+        let html = Response { content_type: None, ..response(200, r#"{"result":true}"#) };
+        assert!(read(&html).is_err());
+    }
+
+    #[test]
+    fn s6_7_the_revision_is_that_of_all_bundles_or_none() {
+        let told = |body: &str| read(&response(200, body)).unwrap().revision;
+        let one = r#"{"provenance":{"bundles":{"a":{"revision":"1"},"b":{"revision":"2"}}}}"#;
+        assert_eq!(told(one).as_deref(), Some("a=1,b=2"));
+        for none in [
+            "{}",
+            r#"{"provenance":{}}"#,
+            r#"{"provenance":{"revision":""}}"#,
+            r#"{"provenance":{"bundles":{"a":{"revision":"1"},"b":{"revision":""}}}}"#,
+            r#"{"provenance":{"revision":"7","bundles":{"a":{}}}}"#,
+        ] {
+            assert_eq!(told(none), None, "{none}");
+        }
+        assert_eq!(told(r#"{"provenance":{"revision":"7"}}"#).as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn a_decision_id_that_is_none_is_left_out() {
+        let id = |text: &str| {
+            let body = serde_json::json!({"result": true, "decision_id": text}).to_string();
+            read(&response(200, &body)).unwrap().decision_id
+        };
+        assert_eq!(id("4ca636c1-55e4").as_deref(), Some("4ca636c1-55e4"));
+        assert_eq!(id("a b"), None);
+        assert_eq!(id(&"x".repeat(129)), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! The last good decisions, which may serve while OPA fails.
+
+use std::sync::Arc;
+
+use super::super::kept::Kept;
+use super::super::terms::seconds;
+use super::super::{Decided, PolicyConfig, Question};
+use super::config::OnOpaFailure;
+use super::inner::Inner;
+use crate::clock::{Expiry, Now};
+use crate::model::{Decision, Digest, Refusal};
+use crate::store::{Cache, Cached, Flight};
+use crate::telemetry::Metrics;
+
+/// What outlives a reload beside the cache of decisions.
+#[derive(Debug, Clone)]
+pub(in crate::policy) struct State {
+    pub(super) flight: Flight<Digest, Result<Decided, Refusal>>,
+    /// The last good answer to a question, by its key without a revision.
+    stale: Cache<Digest, Last>,
+}
+
+impl State {
+    pub(in crate::policy) fn new(config: &PolicyConfig, metrics: &Metrics) -> Self {
+        let stale = config.opa.as_ref().is_some_and(|opa| opa.on_failure == OnOpaFailure::Stale);
+        let bytes = if stale { config.cache.0 } else { 0 };
+        Self { flight: Flight::default(), stale: Cache::new("stale_decision", bytes, metrics) }
+    }
+}
+
+/// A decision that may serve while OPA fails.
+#[derive(Clone)]
+struct Last(Arc<Decision>, Expiry);
+
+impl Cached for Last {
+    fn is_past(&self, now: &Now) -> bool {
+        self.1.is_past(now)
+    }
+
+    fn bytes(&self) -> usize {
+        Kept(Arc::clone(&self.0)).bytes()
+    }
+}
+
+impl Inner {
+    /// The key of the last good answer, whatever the revision.
+    fn stale_key(&self, question: &Question) -> Digest {
+        let version = self.entries.get(&question.entry_point).map_or("", |entry| &entry.version);
+        question.input.key(&question.entry_point, "opa stale", question.door, version)
+    }
+
+    pub(super) fn last(&self, question: &Question) -> Option<Arc<Decision>> {
+        if self.stale_for.is_zero() || question.uncached {
+            return None;
+        }
+        let last = self.state.opa.stale.get(&self.stale_key(question), &question.now)?;
+        // The cap of this Check's token and user context counts, not only that of the one before.
+        let ended = question.cap.is_some_and(|cap| cap.is_past(&question.now));
+        (!ended).then_some(last.0)
+    }
+
+    pub(super) fn keep_last(
+        &self,
+        question: &Question,
+        decision: &Arc<Decision>,
+        expires: Expiry,
+        own_ttl: Option<f64>,
+    ) {
+        if self.stale_for.is_zero() {
+            return;
+        }
+        let left = expires.left(&question.now).saturating_add(self.stale_for);
+        // A policy's own `ttl` says when its answer ends, whoever fails.
+        let left = own_ttl.map_or(left, |secs| left.min(seconds(secs)));
+        let end = Expiry::after(&question.now, left);
+        let end = question.cap.map_or(end, |cap| end.min(cap));
+        self.state.opa.stale.insert(self.stale_key(question), Last(Arc::clone(decision), end));
+    }
+
+    pub(super) fn forget(&self, question: &Question) {
+        if !self.stale_for.is_zero() && !question.uncached {
+            self.state.opa.stale.remove(&self.stale_key(question));
+        }
+    }
+}
