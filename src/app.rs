@@ -4,6 +4,10 @@
 //! anybody: `check-config` stops there, `decide` makes one Check with it, `serve` opens its doors.
 
 mod adapters;
+mod enduring;
+mod fixed;
+mod reload;
+mod watch;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,19 +17,21 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::adapters::{Finishing, Journeys, Parts, RegoMapper};
+use self::enduring::Enduring;
+pub use self::reload::Look;
+use self::reload::{Live, Reloader};
 use crate::audit::{Audit, AuditError};
 use crate::authn::{Authenticator, TokensConfig, Verifier};
 use crate::check::{self, Snapshot};
 use crate::clock::Clock;
 use crate::config::{self, Config, Loaded};
-use crate::context::{Contexts, Mapper, Resolver, Shared};
+use crate::context::{Contexts, Mapper, Resolver};
 use crate::model::{Identity, Outcome, Problem, Record, Request};
-use crate::policy::{Decider, Embedded, Finish, PolicyConfig, PolicyState};
+use crate::policy::{Decider, Embedded, Finish, PolicyConfig};
 use crate::rego::Bundle;
 use crate::respond::{Finisher, Responder};
 use crate::route::Table;
 use crate::serve::{self, BindError, Bounds, Doors, Gate, Ready, ServeError, Shutdown};
-use crate::store::Memory;
 use crate::telemetry::Metrics;
 
 /// How long one Check without a door waits for the issuers' keys; a running service has them
@@ -49,6 +55,7 @@ pub struct Prepared {
     pub metrics: Arc<Metrics>,
     verifier: Arc<Verifier>,
     bundle: Option<Arc<Bundle>>,
+    enduring: Enduring,
 }
 
 /// One Check without a door, ended.
@@ -88,17 +95,29 @@ pub struct Running {
 /// # Errors
 /// Everything that is wrong, at once: policies that do not compile, keys that cannot be read, …
 pub fn prepare(config: &Config, base: &Path) -> Result<Prepared, Vec<Problem>> {
-    let (clock, metrics) = (Clock::system(), Arc::new(Metrics::new()));
+    let enduring = Enduring::new(config, Clock::system(), Arc::new(Metrics::new()));
+    prepare_on(&enduring, None, config, base)
+}
+
+/// As [`prepare`], on what outlives a configuration, and with the keys of the verifier `before`.
+fn prepare_on(
+    enduring: &Enduring,
+    before: Option<&Verifier>,
+    config: &Config,
+    base: &Path,
+) -> Result<Prepared, Vec<Problem>> {
+    let (clock, metrics) = (enduring.clock.clone(), Arc::clone(&enduring.metrics));
     let mut problems = Vec::new();
     let bundle = keep(&mut problems, "/policy", load_bundle(config, base));
-    let verifier = Verifier::new(&config.issuers, &config.tokens, base, &clock, &metrics);
+    let (issuers, tokens) = (&config.issuers, &config.tokens);
+    let verifier = Verifier::succeeding(before, issuers, tokens, base, &clock, &metrics);
     let verifier = keep(&mut problems, "/issuers", verifier);
     let routes = keep(&mut problems, "/routes", Table::new(&config.routes, &config.path));
     let (mut contexts, mut decider) = (None, None);
     if let Some(bundle) = &bundle {
-        let built = build_contexts(config, base, bundle.as_ref(), &clock, &metrics);
+        let built = build_contexts(config, base, bundle.as_ref(), enduring);
         contexts = keep(&mut problems, "/user_context", built);
-        decider = keep(&mut problems, "/policy", build_decider(config, bundle.as_ref(), &metrics));
+        decider = keep(&mut problems, "/policy", build_decider(config, bundle.as_ref(), enduring));
     }
     let (Some(bundle), Some(verifier), Some(routes), Some(contexts), Some(decider)) =
         (bundle, verifier, routes, contexts, decider)
@@ -114,10 +133,8 @@ pub fn prepare(config: &Config, base: &Path) -> Result<Prepared, Vec<Problem>> {
         responder: Responder::new(&config.headers, RETRY_AFTER),
         anonymous: Identity::anonymous(),
     };
-    if let Some(bundle) = &bundle {
-        metrics.policy_revision(bundle.revision());
-    }
-    Ok(Prepared { snapshot: Arc::new(snapshot), clock, metrics, verifier, bundle })
+    let (snapshot, enduring) = (Arc::new(snapshot), enduring.clone());
+    Ok(Prepared { snapshot, clock, metrics, verifier, bundle, enduring })
 }
 
 /// The value, or its problems noted as seen from the whole configuration.
@@ -163,8 +180,7 @@ fn build_contexts(
     config: &Config,
     base: &Path,
     bundle: Option<&Arc<Bundle>>,
-    clock: &Clock,
-    metrics: &Arc<Metrics>,
+    enduring: &Enduring,
 ) -> Result<Arc<dyn Contexts>, Vec<Problem>> {
     let section = &config.user_context;
     let mapper = match (&section.mapping, bundle, &config.policy) {
@@ -182,21 +198,19 @@ fn build_contexts(
         }
         (None, _, _) => None,
     };
-    let cache = section.cache.0;
-    let store = Arc::new(Memory::new(cache, clock.clone(), metrics));
-    let shared = Shared::new(cache, store, clock.clone(), metrics);
-    let resolver = Resolver::new(section, mapper, shared, Arc::clone(metrics), base)?;
+    let (shared, metrics) = (Arc::clone(&enduring.shared), Arc::clone(&enduring.metrics));
+    let resolver = Resolver::new(section, mapper, shared, metrics, base)?;
     Ok(Arc::new(resolver))
 }
 
 fn build_decider(
     config: &Config,
     bundle: Option<&Arc<Bundle>>,
-    metrics: &Arc<Metrics>,
+    enduring: &Enduring,
 ) -> Result<Option<Arc<dyn Decider>>, Vec<Problem>> {
     let (Some(policy), Some(bundle)) = (&config.policy, bundle) else { return Ok(None) };
     let finish: Arc<dyn Finish> = Arc::new(Finishing(Finisher::new(&config.headers)));
-    let state = PolicyState::new(policy, metrics).map_err(|error| {
+    let state = enduring.policy(policy).map_err(|error| {
         let message = format!("the evaluating threads cannot be started: {error}");
         vec![Problem::new("", message, "raise the limit of threads of this process")]
     })?;
@@ -245,50 +259,60 @@ impl Prepared {
         let _ = tokio::time::timeout(patience, keys).await;
     }
 
-    fn doors(&self, config: &Config, base: &Path, bounds: Bounds) -> Result<Doors, AuditError> {
-        let audit = Audit::start(&config.audit, base, Arc::clone(&self.metrics))?;
-        let reasons = self.bundle.iter().flat_map(|bundle| bundle.reasons().iter().cloned());
+    /// Reasons that the policies name, which become metric labels.
+    fn reasons(&self) -> impl Iterator<Item = Arc<str>> {
+        self.bundle.iter().flat_map(|bundle| bundle.reasons().iter().cloned())
+    }
+
+    fn doors(&self, loaded: &Loaded, bounds: Bounds) -> Result<(Doors, Live), AuditError> {
+        let config = &loaded.config;
+        let audit = Audit::start(&config.audit, loaded.base(), Arc::clone(&self.metrics))?;
+        let journeys = Arc::new(Journeys::new(Arc::clone(&self.snapshot)));
         let gate = Gate::new(
-            Arc::new(Journeys::new(Arc::clone(&self.snapshot))),
+            Arc::clone(&journeys) as Arc<dyn serve::Decide>,
             self.clock.clone(),
             Arc::clone(&self.metrics),
             audit.clone(),
             &config.limits,
             &config.check,
-            reasons,
+            self.reasons(),
         );
-        let parts = Parts::new(Arc::clone(&self.verifier), self.policy_revision().cloned());
-        Ok(Doors {
+        let gate = Arc::new(gate);
+        let parts = Arc::new(Parts::new(self.told(loaded)));
+        let live = Live { journeys, gate: Arc::clone(&gate), parts: Arc::clone(&parts) };
+        let doors = Doors {
             bounds,
-            gate: Arc::new(gate),
+            gate,
             limits: config.limits.clone(),
             drain: config.drain.clone(),
             envoy: config.envoy.clone(),
-            ready: Arc::new(Ready::new(Arc::new(parts))),
+            ready: Arc::new(Ready::new(parts)),
             metrics: Arc::clone(&self.metrics),
             audit,
-        })
+        };
+        Ok((doors, live))
     }
 }
 
-/// Serves what `prepared` decides until SIGTERM or SIGINT.
+/// Serves what `prepared` decides, and what a reload puts in its place, until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// An address that cannot be bound, an audit sink that cannot be opened; nothing serves then.
-pub async fn run(prepared: &Prepared, loaded: &Loaded) -> Result<(), StartError> {
-    let (config, base) = (&loaded.config, loaded.base());
+pub async fn run(prepared: Prepared, loaded: Loaded, look: Look) -> Result<(), StartError> {
     let shutdown = Shutdown::on_signals()?;
-    let bounds = serve::bind(&config.listen)?;
-    let doors = prepared.doors(config, base, bounds)?;
-    let running = prepared.start();
+    let hangups = reload::hangups()?;
+    let bounds = serve::bind(&loaded.config.listen)?;
+    let (doors, live) = prepared.doors(&loaded, bounds)?;
+    prepared.show(&loaded);
     tracing::info!(
         configuration = loaded.revision(),
         policies = prepared.policy_revision().map_or("none", |revision| revision),
         version = env!("CARGO_PKG_VERSION"),
         "starting"
     );
+    let reloader = Reloader::start(live, (prepared, loaded, look), hangups);
     let drained = serve::run(doors, shutdown).await;
-    running.stop().await;
+    reloader.stop().await;
     tracing::info!(complete = drained.complete, audit_flushed = drained.flushed, "stopped");
     Ok(())
 }

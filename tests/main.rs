@@ -25,6 +25,8 @@ mod envoy_files;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
+mod reload;
+#[cfg(test)]
 mod spellings;
 #[cfg(test)]
 mod spoofing;

@@ -12,6 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::cache::{CacheSize, CacheStats};
+use super::in_force::InForce;
 use super::labels::{
     CacheLabels, CacheResultLabels, CallLabels, CallOutcome, CheckLabels, DependencyLabels,
     DoorLabels, IssuerLabels, OutcomeLabels, RevisionLabels, StageLabels,
@@ -48,6 +49,8 @@ pub struct Metrics {
     calls: Family<CallLabels, Counter>,
     call_seconds: Histograms<DependencyLabels>,
     policy_revision: Family<RevisionLabels, Gauge>,
+    /// What is in force, and the doors' certificates.
+    pub in_force: InForce,
     issuer_keys: Family<IssuerLabels, Gauge>,
     issuer_keys_skipped: Family<IssuerLabels, Counter>,
     connections: Family<DoorLabels, Gauge>,
@@ -108,6 +111,7 @@ impl Metrics {
             calls: Family::default(),
             call_seconds: Family::new_with_constructor(histogram),
             policy_revision: Family::default(),
+            in_force: InForce::default(),
             issuer_keys: Family::default(),
             issuer_keys_skipped: Family::default(),
             connections: Family::default(),
@@ -163,6 +167,7 @@ impl Metrics {
             "1 for the revision of the policies in force",
             metrics.policy_revision.clone(),
         );
+        metrics.in_force.register(r);
         r.register("issuer_keys", "Usable keys of an issuer", metrics.issuer_keys.clone());
         r.register(
             "issuer_keys_skipped",
@@ -237,6 +242,20 @@ impl Metrics {
         self.policy_revision.clear();
         let labels = RevisionLabels { revision: revision.to_owned() };
         self.policy_revision.get_or_create(&labels).set(1);
+    }
+
+    /// There are no policies in force.
+    pub fn no_policies(&self) {
+        self.policy_revision.clear();
+    }
+
+    /// These issuers are configured, with so many usable keys; others are no more.
+    pub fn issuers_are(&self, issuers: impl Iterator<Item = (Arc<str>, usize)>) {
+        self.issuer_keys.clear();
+        for (issuer, keys) in issuers {
+            let labels = IssuerLabels { issuer: issuer.as_ref().to_owned() };
+            self.issuer_keys.get_or_create(&labels).set(i64::try_from(keys).unwrap_or(i64::MAX));
+        }
     }
 
     /// An issuer's key set was loaded.

@@ -1,11 +1,13 @@
 //! Typed metrics. Names and labels are stable; `deploy/README.md` lists them.
 
 mod cache;
+mod in_force;
 mod labels;
 mod log;
 mod metrics;
 
 pub use cache::{CacheSize, CacheStats};
+pub use in_force::InForce;
 pub use labels::{CallOutcome, DependencyName};
 pub use log::{LogConfig, LogFormat, LogLevel, init as init_log};
 pub use metrics::{CheckSeries, Metrics};

@@ -13,13 +13,14 @@ use crate::kit::backend::{self, Backend};
 pub(crate) struct Setup {
     envoy: String,
     portcullis: Option<String>,
+    files: Vec<(String, String)>,
 }
 
 impl Setup {
     /// An Envoy file of the repository, and Portcullis with the quickstart's configuration.
     pub(crate) fn of(envoy: &str) -> Self {
         let portcullis = Some(files::shipped("deploy/config/quickstart.yaml"));
-        Self { envoy: files::shipped(envoy), portcullis }
+        Self { envoy: files::shipped(envoy), portcullis, files: Vec::new() }
     }
 
     /// The quickstart.
@@ -47,6 +48,12 @@ impl Setup {
         Self { portcullis: self.portcullis.map(|text| files::replace(&text, from, to)), ..self }
     }
 
+    /// With a file in its folder, which texts call `FOLDER`.
+    pub(crate) fn file(mut self, name: &str, text: &str) -> Self {
+        self.files.push((name.to_owned(), text.to_owned()));
+        self
+    }
+
     /// Starts it and waits until all of it is ready.
     pub(crate) fn start(self) -> World {
         World::start(self)
@@ -70,6 +77,10 @@ impl World {
         let folder = Folder::new();
         let dir = folder.path();
         tokens::write_keys(dir);
+        for (name, text) in &setup.files {
+            folder.write(name, text);
+        }
+        let here = dir.display().to_string();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -89,6 +100,7 @@ impl World {
         let portcullis = setup.portcullis.map(|text| {
             let text = files::portcullis(&text, ports, dir);
             let text = text.replace("SOCKET", &dir.join("check.sock").display().to_string());
+            let text = text.replace("FOLDER", &here);
             let config = folder.write("portcullis.yaml", &text);
             let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
             command.arg("serve").arg("--config").arg(config);
@@ -98,7 +110,7 @@ impl World {
         });
 
         let text = files::envoy(&setup.envoy, ports, &dir.join("check.sock"));
-        let config = folder.write("envoy.yaml", &text);
+        let config = folder.write("envoy.yaml", &text.replace("FOLDER", &here));
         let mut command = Command::new(envoy());
         command.arg("-c").arg(config).args(["--use-dynamic-base-id", "--concurrency", "1"]);
         command.args(["--log-level", "warning", "--file-flush-interval-msec", "20"]);
