@@ -55,6 +55,7 @@ pub struct Prepared {
     pub metrics: Arc<Metrics>,
     verifier: Arc<Verifier>,
     bundle: Option<Arc<Bundle>>,
+    secured: serve::Secured,
     enduring: Enduring,
 }
 
@@ -113,14 +114,16 @@ fn prepare_on(
     let verifier = Verifier::succeeding(before, issuers, tokens, base, &clock, &metrics);
     let verifier = keep(&mut problems, "/issuers", verifier);
     let routes = keep(&mut problems, "/routes", Table::new(&config.routes, &config.path));
+    let secured = serve::Secured::new(&config.listen, &clock.now());
+    let secured = keep(&mut problems, "/listen", secured);
     let (mut contexts, mut decider) = (None, None);
     if let Some(bundle) = &bundle {
         let built = build_contexts(config, base, bundle.as_ref(), enduring);
         contexts = keep(&mut problems, "/user_context", built);
         decider = keep(&mut problems, "/policy", build_decider(config, bundle.as_ref(), enduring));
     }
-    let (Some(bundle), Some(verifier), Some(routes), Some(contexts), Some(decider)) =
-        (bundle, verifier, routes, contexts, decider)
+    let (Some(bundle), Some(verifier), Some(routes), Some(contexts), Some(decider), Some(secured)) =
+        (bundle, verifier, routes, contexts, decider, secured)
     else {
         return Err(problems);
     };
@@ -134,7 +137,7 @@ fn prepare_on(
         anonymous: Identity::anonymous(),
     };
     let (snapshot, enduring) = (Arc::new(snapshot), enduring.clone());
-    Ok(Prepared { snapshot, clock, metrics, verifier, bundle, enduring })
+    Ok(Prepared { snapshot, clock, metrics, verifier, bundle, secured, enduring })
 }
 
 /// The value, or its problems noted as seen from the whole configuration.
@@ -279,7 +282,9 @@ impl Prepared {
         );
         let gate = Arc::new(gate);
         let parts = Arc::new(Parts::new(self.told(loaded)));
-        let live = Live { journeys, gate: Arc::clone(&gate), parts: Arc::clone(&parts) };
+        let certificates = bounds.certificates();
+        let live =
+            Live { certificates, journeys, gate: Arc::clone(&gate), parts: Arc::clone(&parts) };
         let doors = Doors {
             bounds,
             gate,
@@ -304,6 +309,7 @@ pub async fn run(prepared: Prepared, loaded: Loaded, look: Look) -> Result<(), S
     let bounds = serve::bind(&loaded.config.listen)?;
     let (doors, live) = prepared.doors(&loaded, bounds)?;
     prepared.show(&loaded);
+    live.certificates.show(&prepared.metrics);
     tracing::info!(
         configuration = loaded.revision(),
         policies = prepared.policy_revision().map_or("none", |revision| revision),

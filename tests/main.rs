@@ -32,3 +32,5 @@ mod spellings;
 mod spoofing;
 #[cfg(test)]
 mod story;
+#[cfg(test)]
+mod tls;

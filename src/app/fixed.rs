@@ -8,7 +8,7 @@ use crate::config::{Config, Loaded};
 type Section = (&'static str, fn(&Config) -> String);
 
 const SECTIONS: [Section; 8] = [
-    ("listen", |c| format!("{:?}", c.listen)),
+    ("listen", |c| c.listen.places()),
     ("limits", |c| format!("{:?}", c.limits)),
     ("check", |c| format!("{:?}", c.check)),
     ("drain", |c| format!("{:?}", c.drain)),

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::adapters::{Journeys, Parts, Told};
 use super::{KEYS, Prepared, Running, StartError, fixed, prepare_on, probe, watch};
 use crate::config::{self, Environment, Loaded};
-use crate::serve::{Gate, ServeError};
+use crate::serve::{Certificates, Gate, ServeError};
 
 /// How long files that changed must stay as they are before they are read.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -28,6 +28,7 @@ pub(super) struct Live {
     pub(super) journeys: Arc<Journeys>,
     pub(super) gate: Arc<Gate>,
     pub(super) parts: Arc<Parts>,
+    pub(super) certificates: Certificates,
 }
 
 /// What the files of a configuration were before it was read, so that no later change is missed.
@@ -214,6 +215,8 @@ impl Task {
         let Next { loaded, prepared } = next;
         self.live.gate.know_reasons(prepared.reasons());
         self.live.journeys.swap(Arc::clone(&prepared.snapshot));
+        self.live.certificates.swap(&prepared.secured);
+        self.live.certificates.show(&prepared.metrics);
         self.live.parts.swap(prepared.told(&loaded));
         prepared.show(&loaded);
         let ignored = fixed::ignored(&self.first, &loaded);

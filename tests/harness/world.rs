@@ -4,6 +4,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::certs::Authority;
 use super::files::{self, Folder, Ports};
 use super::{Answer, Ask, Process, envoy, port, tokens};
 use crate::kit::backend::{self, Backend};
@@ -61,13 +62,14 @@ impl Setup {
 }
 
 /// Running parts. They end with the value.
-#[derive(Debug)]
 pub(crate) struct World {
     // Dropped in this order: Envoy first, the folder last.
     pub(crate) envoy: Process,
     pub(crate) portcullis: Option<Process>,
     pub(crate) backend: Arc<Backend>,
     pub(crate) ports: Ports,
+    /// Signed what is in the folder `tls`.
+    pub(crate) authority: Authority,
     _runtime: tokio::runtime::Runtime,
     folder: Folder,
 }
@@ -81,6 +83,8 @@ impl World {
             folder.write(name, text);
         }
         let here = dir.display().to_string();
+        let authority = Authority::new();
+        authority.write(&dir.join("tls"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -110,13 +114,14 @@ impl World {
         });
 
         let text = files::envoy(&setup.envoy, ports, &dir.join("check.sock"));
+        let text = text.replace("/etc/envoy/tls", &dir.join("tls").display().to_string());
         let config = folder.write("envoy.yaml", &text.replace("FOLDER", &here));
         let mut command = Command::new(envoy());
         command.arg("-c").arg(config).args(["--use-dynamic-base-id", "--concurrency", "1"]);
         command.args(["--log-level", "warning", "--file-flush-interval-msec", "20"]);
         let mut process = Process::start("envoy", dir, &mut command);
         process.wait_for(|| is_ready(ports.envoy_admin));
-        Self { envoy: process, portcullis, backend, ports, _runtime: runtime, folder }
+        Self { envoy: process, portcullis, backend, ports, authority, _runtime: runtime, folder }
     }
 
     /// Where its files are.
