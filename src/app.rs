@@ -4,6 +4,10 @@
 //! anybody: `check-config` stops there, `decide` makes one Check with it, `serve` opens its doors.
 
 mod adapters;
+mod enduring;
+mod fixed;
+mod reload;
+mod watch;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,14 +17,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::adapters::{Finishing, Journeys, Parts, RegoMapper};
+use self::enduring::Enduring;
+pub use self::reload::Look;
+use self::reload::{Live, Reloader};
 use crate::audit::{Audit, AuditError};
 use crate::authn::{Authenticator, TokensConfig, Verifier};
 use crate::check::{self, Snapshot};
 use crate::clock::Clock;
 use crate::config::{self, Config, Loaded};
-use crate::context::{Contexts, Mapper, Resolver, Shared};
+use crate::context::{Contexts, Mapper, Resolver};
 use crate::model::{Identity, Outcome, Problem, Record, Request};
-use crate::policy::{Decider, Embedded, Finish, Opa, PolicyConfig, PolicyEngine, PolicyState};
+use crate::policy::{Decider, Embedded, Finish, Opa, PolicyConfig, PolicyEngine};
 use crate::rego::Bundle;
 use crate::respond::{Finisher, Responder};
 use crate::route::Table;
@@ -49,6 +56,9 @@ pub struct Prepared {
     pub metrics: Arc<Metrics>,
     verifier: Arc<Verifier>,
     bundle: Option<Arc<Bundle>>,
+    reasons: Vec<Arc<str>>,
+    secured: serve::Secured,
+    enduring: Enduring,
 }
 
 /// One Check without a door, ended.
@@ -90,21 +100,42 @@ pub struct Running {
 pub fn prepare(config: &Config, base: &Path) -> Result<Prepared, Vec<Problem>> {
     let (clock, metrics) = (Clock::system(), Arc::new(Metrics::new()));
     let mut problems = Vec::new();
+    let store = keep(&mut problems, "/store", build_store(config, base, &clock, &metrics));
+    // What else is wrong is told all the same.
+    let store = store.unwrap_or_else(|| memory(config, &clock, &metrics));
+    let enduring = Enduring::new(config, store, clock, metrics);
+    match prepare_on(&enduring, None, config, base) {
+        Ok(prepared) if problems.is_empty() => Ok(prepared),
+        Ok(_) => Err(problems),
+        Err(others) => Err(problems.into_iter().chain(others).collect()),
+    }
+}
+
+/// As [`prepare`], on what outlives a configuration, and with the keys of the verifier `before`.
+fn prepare_on(
+    enduring: &Enduring,
+    before: Option<&Verifier>,
+    config: &Config,
+    base: &Path,
+) -> Result<Prepared, Vec<Problem>> {
+    let (clock, metrics) = (enduring.clock.clone(), Arc::clone(&enduring.metrics));
+    let mut problems = Vec::new();
     let bundle = keep(&mut problems, "/policy", load_bundle(config, base));
-    let verifier = Verifier::new(&config.issuers, &config.tokens, base, &clock, &metrics);
+    let (issuers, tokens) = (&config.issuers, &config.tokens);
+    let verifier = Verifier::succeeding(before, issuers, tokens, base, &clock, &metrics);
     let verifier = keep(&mut problems, "/issuers", verifier);
     let routes = keep(&mut problems, "/routes", Table::new(&config.routes, &config.path));
-    let store = keep(&mut problems, "/store", build_store(config, base, &clock, &metrics));
+    let secured = serve::Secured::new(&config.listen, &clock.now());
+    let secured = keep(&mut problems, "/listen", secured);
     let (mut contexts, mut decider) = (None, None);
-    if let (Some(bundle), Some(store)) = (&bundle, store) {
-        let shared = Shared::new(config.user_context.cache.0, store, clock.clone(), &metrics);
-        let built = build_contexts(config, base, bundle.as_ref(), shared, &metrics);
+    if let Some(bundle) = &bundle {
+        let built = build_contexts(config, base, bundle.as_ref(), enduring);
         contexts = keep(&mut problems, "/user_context", built);
         decider =
-            keep(&mut problems, "/policy", build_decider(config, base, bundle.as_ref(), &metrics));
+            keep(&mut problems, "/policy", build_decider(config, base, bundle.as_ref(), enduring));
     }
-    let (Some(bundle), Some(verifier), Some(routes), Some(contexts), Some(decider)) =
-        (bundle, verifier, routes, contexts, decider)
+    let (Some(bundle), Some(verifier), Some(routes), Some(contexts), Some(decider), Some(secured)) =
+        (bundle, verifier, routes, contexts, decider, secured)
     else {
         return Err(problems);
     };
@@ -117,10 +148,16 @@ pub fn prepare(config: &Config, base: &Path) -> Result<Prepared, Vec<Problem>> {
         responder: Responder::new(&config.headers, RETRY_AFTER),
         anonymous: Identity::anonymous(),
     };
-    if let Some(bundle) = &bundle {
-        metrics.policy_revision(bundle.revision());
-    }
-    Ok(Prepared { snapshot: Arc::new(snapshot), clock, metrics, verifier, bundle })
+    let (snapshot, enduring) = (Arc::new(snapshot), enduring.clone());
+    let reasons = reasons_of(config, bundle.as_ref());
+    Ok(Prepared { snapshot, clock, metrics, verifier, bundle, reasons, secured, enduring })
+}
+
+/// The reasons that the entry points' rules can give: they become metric labels.
+fn reasons_of(config: &Config, bundle: Option<&Arc<Bundle>>) -> Vec<Arc<str>> {
+    let entries = || config.policy.iter().flat_map(|policy| &policy.entry_points);
+    let rules = || entries().map(|entry| entry.rule.as_str());
+    bundle.into_iter().flat_map(|bundle| bundle.reasons(rules())).collect()
 }
 
 /// The value, or its problems noted as seen from the whole configuration.
@@ -170,21 +207,21 @@ fn build_store(
     clock: &Clock,
     metrics: &Arc<Metrics>,
 ) -> Result<Arc<dyn Store>, Vec<Problem>> {
-    let Some(redis) = &config.store.redis else {
-        let size = config.user_context.cache.0;
-        return Ok(Arc::new(Memory::new(size, clock.clone(), metrics)));
-    };
+    let Some(redis) = &config.store.redis else { return Ok(memory(config, clock, metrics)) };
     let under = |problems: Vec<Problem>| problems.into_iter().map(|p| p.under("/redis")).collect();
     let redis = Redis::new(redis, base, clock.clone(), metrics);
     Ok(Arc::new(redis.map_err(|problems| -> Vec<Problem> { under(problems) })?))
+}
+
+fn memory(config: &Config, clock: &Clock, metrics: &Arc<Metrics>) -> Arc<dyn Store> {
+    Arc::new(Memory::new(config.user_context.cache.0, clock.clone(), metrics))
 }
 
 fn build_contexts(
     config: &Config,
     base: &Path,
     bundle: Option<&Arc<Bundle>>,
-    shared: Arc<Shared>,
-    metrics: &Arc<Metrics>,
+    enduring: &Enduring,
 ) -> Result<Arc<dyn Contexts>, Vec<Problem>> {
     let section = &config.user_context;
     let mapper = match (&section.mapping, bundle, &config.policy) {
@@ -202,7 +239,8 @@ fn build_contexts(
         }
         (None, _, _) => None,
     };
-    let resolver = Resolver::new(section, mapper, shared, Arc::clone(metrics), base)?;
+    let (shared, metrics) = (Arc::clone(&enduring.shared), Arc::clone(&enduring.metrics));
+    let resolver = Resolver::new(section, mapper, shared, metrics, base)?;
     Ok(Arc::new(resolver))
 }
 
@@ -210,16 +248,18 @@ fn build_decider(
     config: &Config,
     base: &Path,
     bundle: Option<&Arc<Bundle>>,
-    metrics: &Arc<Metrics>,
+    enduring: &Enduring,
 ) -> Result<Option<Arc<dyn Decider>>, Vec<Problem>> {
     let Some(policy) = &config.policy else { return Ok(None) };
     let finish: Arc<dyn Finish> = Arc::new(Finishing(Finisher::new(&config.headers)));
-    let state = PolicyState::new(policy, metrics).map_err(|error| {
+    let state = enduring.policy(policy).map_err(|error| {
         let message = format!("the evaluating threads cannot be started: {error}");
         vec![Problem::new("", message, "raise the limit of threads of this process")]
     })?;
     Ok(match (policy.engine, bundle) {
-        (PolicyEngine::Opa, _) => Some(Arc::new(Opa::new(policy, &finish, state, metrics, base)?)),
+        (PolicyEngine::Opa, _) => {
+            Some(Arc::new(Opa::new(policy, &finish, state, &enduring.metrics, base)?))
+        }
         (PolicyEngine::Embedded, Some(bundle)) => {
             Some(Arc::new(Embedded::new(policy, bundle, &finish, state)?))
         }
@@ -268,65 +308,73 @@ impl Prepared {
         let _ = tokio::time::timeout(patience, keys).await;
     }
 
-    fn doors(&self, config: &Config, base: &Path, bounds: Bounds) -> Result<Doors, AuditError> {
-        let audit = Audit::start(&config.audit, base, Arc::clone(&self.metrics))?;
-        let entries = || config.policy.iter().flat_map(|policy| &policy.entry_points);
-        let rules = || entries().map(|entry| entry.rule.as_str());
-        let reasons = self.bundle.iter().flat_map(|bundle| bundle.reasons(rules()));
+    /// Reasons that the policies name, which become metric labels.
+    fn reasons(&self) -> impl Iterator<Item = Arc<str>> {
+        self.reasons.iter().cloned()
+    }
+
+    fn doors(&self, loaded: &Loaded, bounds: Bounds) -> Result<(Doors, Live), AuditError> {
+        let config = &loaded.config;
+        let audit = Audit::start(&config.audit, loaded.base(), Arc::clone(&self.metrics))?;
+        let journeys = Arc::new(Journeys::new(Arc::clone(&self.snapshot)));
         let gate = Gate::new(
-            Arc::new(Journeys::new(Arc::clone(&self.snapshot))),
+            Arc::clone(&journeys) as Arc<dyn serve::Decide>,
             self.clock.clone(),
             Arc::clone(&self.metrics),
             audit.clone(),
             &config.limits,
             &config.check,
-            reasons,
+            self.reasons(),
         );
-        let revision = self.policy_revision().cloned();
-        let parts = Parts::new(Arc::clone(&self.verifier), revision, Arc::clone(&self.metrics));
-        Ok(Doors {
+        let gate = Arc::new(gate);
+        let parts = Arc::new(Parts::new(self.told(loaded), Arc::clone(&self.metrics)));
+        let certificates = bounds.certificates();
+        let live =
+            Live { certificates, journeys, gate: Arc::clone(&gate), parts: Arc::clone(&parts) };
+        let doors = Doors {
             bounds,
-            gate: Arc::new(gate),
+            gate,
             limits: config.limits.clone(),
             drain: config.drain.clone(),
             envoy: config.envoy.clone(),
-            ready: Arc::new(Ready::new(Arc::new(parts))),
+            ready: Arc::new(Ready::new(parts)),
             metrics: Arc::clone(&self.metrics),
             audit,
-        })
+        };
+        Ok((doors, live))
     }
 }
 
-/// Serves what `prepared` decides until SIGTERM or SIGINT.
+/// Serves what `prepared` decides, and what a reload puts in its place, until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// An address that cannot be bound, an audit sink that cannot be opened; nothing serves then.
-pub async fn run(prepared: &Prepared, loaded: &Loaded) -> Result<(), StartError> {
-    let (config, base) = (&loaded.config, loaded.base());
+pub async fn run(prepared: Prepared, loaded: Loaded, look: Look) -> Result<(), StartError> {
     let shutdown = Shutdown::on_signals()?;
-    let bounds = serve::bind(&config.listen)?;
-    let doors = prepared.doors(config, base, bounds)?;
-    let running = prepared.start();
+    let hangups = reload::hangups()?;
+    let bounds = serve::bind(&loaded.config.listen)?;
+    let (doors, live) = prepared.doors(&loaded, bounds)?;
+    prepared.show(&loaded);
+    live.certificates.show(&prepared.metrics);
     tracing::info!(
         configuration = loaded.revision(),
         policies = prepared.policy_revision().map_or("none", |revision| revision),
         version = env!("CARGO_PKG_VERSION"),
         "starting"
     );
-    running.tasks.spawn(give_back_memory(running.stop.clone()));
+    tokio::spawn(give_back_memory());
+    let reloader = Reloader::start(live, (prepared, loaded, look), hangups);
     let drained = serve::run(doors, shutdown).await;
-    running.stop().await;
+    reloader.stop().await;
     tracing::info!(complete = drained.complete, audit_flushed = drained.flushed, "stopped");
     Ok(())
 }
 
 /// Start-up leaves more than half of the heap free, and the allocator gives free memory back to
 /// the system only when it is asked for some a second or more after it was freed.
-async fn give_back_memory(stop: CancellationToken) {
-    let settled = tokio::time::sleep(Duration::from_millis(1_200));
-    if stop.run_until_cancelled(settled).await.is_some() {
-        drop(std::hint::black_box(Vec::<u8>::with_capacity(1 << 20)));
-    }
+async fn give_back_memory() {
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(1 << 20)));
 }
 
 impl Running {

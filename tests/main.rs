@@ -41,6 +41,8 @@ mod parity;
 #[cfg(test)]
 mod redis;
 #[cfg(test)]
+mod reload;
+#[cfg(test)]
 mod rights;
 #[cfg(test)]
 mod secrets;
@@ -52,3 +54,5 @@ mod spellings;
 mod spoofing;
 #[cfg(test)]
 mod story;
+#[cfg(test)]
+mod tls;

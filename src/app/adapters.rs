@@ -65,6 +65,17 @@ impl Journeys {
     pub(super) fn new(snapshot: Arc<Snapshot>) -> Self {
         Self(ArcSwap::new(snapshot))
     }
+
+    /// Checks that begin from now on decide by `snapshot`.
+    pub(super) fn swap(&self, snapshot: Arc<Snapshot>) {
+        self.0.store(snapshot);
+    }
+}
+
+impl std::fmt::Debug for Journeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Journeys")
+    }
 }
 
 impl Decide for Journeys {
@@ -86,32 +97,57 @@ impl Decide for Journeys {
     }
 }
 
+/// What is in force, as readiness tells it.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    pub(super) verifier: Arc<Verifier>,
+    pub(super) policies: Option<Arc<str>>,
+    pub(super) configuration: Arc<str>,
+    pub(super) since: Now,
+    /// When and why the last reload failed, if it did.
+    pub(super) failed: Option<(Now, Arc<str>)>,
+}
+
 /// What readiness waits for: policies (loaded, or the process would not run) and issuers' keys.
 /// Dependencies are shown beside them; none is waited for.
+#[derive(Debug)]
 pub(super) struct Parts {
-    verifier: Arc<Verifier>,
+    told: ArcSwap<Told>,
     metrics: Arc<Metrics>,
-    revision: Option<Arc<str>>,
 }
 
 impl Parts {
-    pub(super) fn new(
-        verifier: Arc<Verifier>,
-        revision: Option<Arc<str>>,
-        metrics: Arc<Metrics>,
-    ) -> Self {
-        Self { verifier, metrics, revision }
+    pub(super) fn new(told: Told, metrics: Arc<Metrics>) -> Self {
+        Self { told: ArcSwap::from_pointee(told), metrics }
+    }
+
+    /// A reload put this in force.
+    pub(super) fn swap(&self, told: Told) {
+        self.told.store(Arc::new(told));
+    }
+
+    /// A reload failed.
+    pub(super) fn failed(&self, at: Now, why: String) {
+        let failed = Some((at, why.into()));
+        self.told.store(Arc::new(Told { failed, ..Told::clone(&self.told.load()) }));
     }
 }
 
 impl Readiness for Parts {
     fn parts(&self) -> Vec<Part> {
-        let policies = self.revision.as_ref().map(|revision| Part {
+        let told = self.told.load();
+        let policies = told.policies.as_ref().map(|revision| Part {
             name: "policies".into(),
             required: true,
             ready: true,
             state: format!("revision {revision}"),
         });
+        let mut state = format!("revision {} since {}", told.configuration, told.since.rfc3339());
+        if let Some((at, why)) = &told.failed {
+            state = format!("{state}; the reload of {} failed: {why}", at.rfc3339());
+        }
+        let configuration =
+            Part { name: "configuration".into(), required: true, ready: true, state };
         let issuer = |state: IssuerState| Part {
             name: format!("issuer:{}", state.name).into(),
             required: state.required,
@@ -124,9 +160,9 @@ impl Readiness for Parts {
             ready: state.breaker == BreakerState::Closed,
             state: fares(&state),
         };
-        let issuers = self.verifier.states().into_iter().map(issuer);
+        let issuers = told.verifier.states().into_iter().map(issuer);
         let dependencies = self.metrics.dependencies().into_iter().map(dependency);
-        policies.into_iter().chain(issuers).chain(dependencies).collect()
+        std::iter::once(configuration).chain(policies).chain(issuers).chain(dependencies).collect()
     }
 }
 

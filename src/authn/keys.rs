@@ -1,5 +1,6 @@
 //! The keys of one issuer: held, kept fresh, and never lost to a bad answer.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ struct State {
     body: Option<Digest>,
     /// When a token with an unknown key last caused a fetch.
     asked: Option<Now>,
+    /// When the next fetch is due; whoever keeps the keys fresh goes on where another left off.
+    due: Option<tokio::time::Instant>,
 }
 
 /// Bounds on how often keys are fetched and how long they serve.
@@ -48,6 +51,13 @@ struct Timing {
     max: Duration,
     cooldown: Duration,
     last_good_for: Duration,
+}
+
+/// A number that no other set of this process has, so that what rests on one set is never taken
+/// to rest on another's, also not across configurations.
+fn next_generation() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// The keys of one issuer.
@@ -94,6 +104,19 @@ impl Keys {
             clock,
             metrics,
         })
+    }
+
+    /// Begins with the keys that `before` holds, so that the same key stays the same allocation
+    /// and nothing is lost to a change of settings around it.
+    pub(super) fn seeded(self: Arc<Self>, before: &Self) -> Arc<Self> {
+        self.set.store(before.set.load_full());
+        let theirs = before.state();
+        let (good, error, body) = (theirs.good, theirs.error, theirs.body);
+        drop(theirs);
+        let mut state = self.state();
+        (state.good, state.error, state.body) = (good, error, body);
+        drop(state);
+        self
     }
 
     /// The set that is held now; the cheap way.
@@ -256,7 +279,7 @@ impl Keys {
         };
         let keys: Vec<_> = parsed.keys.into_iter().map(keep).collect();
         let unchanged = keys.len() == old.keys.len() && keys.iter().all(|key| old.contains(key));
-        let generation = if unchanged { old.generation } else { old.generation + 1 };
+        let generation = if unchanged { old.generation } else { next_generation() };
         let serves_until = serves_for.map(|lifetime| Expiry::after(&now, lifetime));
         self.set.store(Arc::new(KeySet { keys, serves_until, generation }));
         let mut state = self.state();
@@ -272,6 +295,10 @@ impl Keys {
             return;
         }
         let mut failures = 0;
+        let due = self.state().due;
+        if let Some(due) = due {
+            tokio::time::sleep_until(due).await;
+        }
         loop {
             let pause = if let Ok(next) = self.refresh().await {
                 failures = 0;
@@ -280,7 +307,9 @@ impl Keys {
                 failures += 1;
                 self.backoff(failures)
             };
-            tokio::time::sleep(pause).await;
+            let due = tokio::time::Instant::now() + pause;
+            self.state().due = Some(due);
+            tokio::time::sleep_until(due).await;
         }
     }
 

@@ -20,6 +20,7 @@ mod fetch;
 mod header;
 mod json;
 mod jwks;
+mod keyring;
 mod keys;
 mod keyset;
 mod problems;

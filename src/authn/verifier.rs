@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::cached::{Entry, Rejected, size_of_token};
 use super::config::{IssuerConfig, TokensConfig};
-use super::fetch::Fetcher;
 use super::header::Header;
-use super::jwks::{self, Key};
-use super::keys::{IssuerState, Keys};
+use super::jwks::Key;
+use super::keyring::{Ring, ring_of};
+use super::keys::IssuerState;
 use super::keyset::KeySet;
 use super::rules::Rules;
 use super::token::Unverified;
@@ -26,7 +26,7 @@ use crate::telemetry::Metrics;
 /// One issuer with its keys.
 struct Issuer {
     rules: Rules,
-    keys: Arc<Keys>,
+    ring: Ring,
 }
 
 /// Verifies bearer tokens of the configured issuers.
@@ -63,11 +63,30 @@ impl Verifier {
         clock: &Clock,
         metrics: &Arc<Metrics>,
     ) -> Result<Self, Vec<Problem>> {
+        Self::succeeding(None, issuers, tokens, base, clock, metrics)
+    }
+
+    /// As [`Verifier::new`], in the place of `before`, which goes on serving: an issuer whose keys
+    /// come from where they came from has them from the start, and what was verified under the
+    /// same configuration stays verified (every token's hash covers the configuration).
+    ///
+    /// # Errors
+    /// As [`Verifier::new`].
+    pub fn succeeding(
+        before: Option<&Self>,
+        issuers: &[IssuerConfig],
+        tokens: &TokensConfig,
+        base: &Path,
+        clock: &Clock,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut ready = Vec::new();
         for (index, config) in issuers.iter().enumerate() {
-            match keys_of(config, base, clock, metrics) {
-                Ok(keys) => ready.push(Issuer { rules: Rules::new(config), keys }),
+            let known = before.iter().flat_map(|before| &before.issuers);
+            let known = known.map(|issuer| &issuer.ring);
+            match ring_of(config, base, clock, metrics, known) {
+                Ok(ring) => ready.push(Issuer { rules: Rules::new(config), ring }),
                 Err(problem) => problems.push(problem.under(&format!("/{index}/keys"))),
             }
         }
@@ -80,17 +99,39 @@ impl Verifier {
             by_iss: by_iss.collect(),
             issuers: ready,
             fingerprint: Digest::of("token", format!("{issuers:?} {tokens:?}").as_bytes()),
-            verified: Cache::new("token", tokens.cache.0, metrics),
-            rejected: Cache::new("token_rejection", tokens.rejection_cache.0, metrics),
+            verified: before.map_or_else(
+                || Cache::new("token", tokens.cache.0, metrics),
+                |before| before.verified.clone(),
+            ),
+            rejected: before.map_or_else(
+                || Cache::new("token_rejection", tokens.rejection_cache.0, metrics),
+                |before| before.rejected.clone(),
+            ),
             max_size: tokens.max_size.as_usize(),
             ttl: tokens.cache_ttl.0,
             rejection_ttl: tokens.rejection_ttl.0,
         })
     }
 
+    /// Shows its issuers' keys in the metrics, and no other issuer's.
+    pub fn show(&self, metrics: &Metrics) {
+        metrics.issuers_are(self.states().into_iter().map(|state| (state.name, state.keys)));
+    }
+
+    /// The first required issuer that waits for its first keys, and did not wait for them before
+    /// this verifier either: until it has them, this one would refuse what its predecessor knew.
+    #[must_use]
+    pub fn waits_for(&self) -> Option<Arc<str>> {
+        let waits = |issuer: &&Issuer| {
+            let ring = &issuer.ring;
+            ring.keys.required() && !ring.carried && !ring.keys.loaded()
+        };
+        self.issuers.iter().find(waits).map(|issuer| Arc::clone(&issuer.rules.name))
+    }
+
     /// Fetches keys and keeps them fresh until `shutdown`.
     pub async fn run(&self, shutdown: CancellationToken) {
-        let fresh = self.issuers.iter().map(|issuer| Arc::clone(&issuer.keys).keep_fresh());
+        let fresh = self.issuers.iter().map(|issuer| Arc::clone(&issuer.ring.keys).keep_fresh());
         tokio::select! {
             () = shutdown.cancelled() => {}
             () = async {
@@ -103,13 +144,13 @@ impl Verifier {
     /// Whether every required issuer has had keys. It does not turn false again.
     #[must_use]
     pub fn ready(&self) -> bool {
-        self.issuers.iter().all(|issuer| issuer.keys.loaded() || !issuer.keys.required())
+        self.issuers.iter().all(|issuer| issuer.ring.keys.loaded() || !issuer.ring.keys.required())
     }
 
     /// How each issuer stands.
     #[must_use]
     pub fn states(&self) -> Vec<IssuerState> {
-        self.issuers.iter().map(|issuer| issuer.keys.issuer_state()).collect()
+        self.issuers.iter().map(|issuer| issuer.ring.keys.issuer_state()).collect()
     }
 
     /// The hash of `token` under this configuration, unless the token is too large to look at.
@@ -128,7 +169,7 @@ impl Verifier {
         asked: &Demand,
         now: &Now,
     ) -> Option<Result<Verified, Refusal>> {
-        let set = self.issuers.get(entry.issuer)?.keys.set();
+        let set = self.issuers.get(entry.issuer)?.ring.keys.set();
         if !set.contains(&entry.key) {
             self.verified.remove(hash);
             return None;
@@ -144,7 +185,7 @@ impl Verifier {
     /// Whether a rejection still stands: the keys that it rests on have not changed.
     fn stands(&self, rejected: &Rejected) -> bool {
         rejected.keys.is_none_or(|(issuer, generation)| {
-            self.issuers.get(issuer).is_some_and(|i| i.keys.set().generation == generation)
+            self.issuers.get(issuer).is_some_and(|i| i.ring.keys.set().generation == generation)
         })
     }
 
@@ -186,7 +227,7 @@ impl Verifier {
         let rules = &issuer.rules;
         demand::accepts_issuer(asked, &rules.name)?;
         let header = Header::check(&unverified.header, rules).map_err(reject)?;
-        let set = issuer.keys.find(header.kid, header.algorithm, now).await?;
+        let set = issuer.ring.keys.find(header.kid, header.algorithm, now).await?;
         let key = signer(&set, &header, &unverified)
             .map_err(|refusal| self.reject(hash, refusal, Some((index, set.generation)), now))?;
         let token = claims::check(&unverified.claims, rules, hash, now).map_err(reject)?;
@@ -234,31 +275,6 @@ impl Authenticator for Verifier {
             self.verify(token, hash, demand, &now).await
         })
     }
-}
-
-/// The keys of one issuer; those of a file are read here.
-fn keys_of(
-    config: &IssuerConfig,
-    base: &Path,
-    clock: &Clock,
-    metrics: &Arc<Metrics>,
-) -> Result<Arc<Keys>, Problem> {
-    let (name, required) = (config.name.as_str(), config.required);
-    let fetcher = Fetcher::new(name, &config.issuer, &config.keys, base, Arc::clone(metrics))?;
-    let keys = Keys::new(name, required, &config.keys, fetcher, clock.clone(), Arc::clone(metrics));
-    if let Some(file) = &config.keys.file {
-        let path = base.join(file);
-        let problem = |why: String| {
-            let message = format!("`{}` {why}", path.display());
-            Problem::new("/file", message, "name a file with the issuer's key set (JWKS)")
-        };
-        let body = std::fs::read(&path).map_err(|e| problem(format!("cannot be read: {e}")))?;
-        let install = |parsed| keys.install(parsed, Digest::of("jwks", &body), None);
-        jwks::parse(&body)
-            .and_then(install)
-            .map_err(|why| problem(format!("cannot be used: {why}")))?;
-    }
-    Ok(keys)
 }
 
 /// The key that the token's signature verifies under.

@@ -11,7 +11,7 @@ use super::environment::{self, Environment};
 use super::report::{Fault, Report, child, segments};
 use super::schema::Schema;
 use super::tree::Places;
-use super::{secrets, validate, yaml};
+use super::{inputs, secrets, validate, yaml};
 use crate::model::Problem;
 
 /// Largest configuration file, in bytes.
@@ -24,6 +24,7 @@ pub(crate) struct Document {
     value: Value,
     places: Places,
     revision: String,
+    inputs: Vec<PathBuf>,
     faults: Vec<Fault>,
 }
 
@@ -59,10 +60,11 @@ impl Document {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
             _ => PathBuf::from("."),
         };
+        let inputs = inputs::of(&value, &base);
         faults.extend(secrets::resolve(&mut value, &mut places, schema, &base));
         let public = secrets::without(&value, schema).to_string();
         let revision = blake3::hash(public.as_bytes()).to_hex().chars().take(16).collect();
-        Ok(Self { file: file.to_owned(), base, value, places, revision, faults })
+        Ok(Self { file: file.to_owned(), base, value, places, revision, inputs, faults })
     }
 
     /// The folder that relative paths start at.
@@ -73,6 +75,16 @@ impl Document {
     /// The file that was read.
     pub(crate) fn file(&self) -> &Path {
         &self.file
+    }
+
+    /// Every file and folder that it names.
+    pub(crate) fn inputs(&self) -> &[PathBuf] {
+        &self.inputs
+    }
+
+    /// The value of the section `name`.
+    pub(crate) fn raw(&self, name: &str) -> Option<&Value> {
+        self.value.get(name)
     }
 
     /// A short hash of every value but the secrets.

@@ -1,6 +1,8 @@
 //! File → [`Config`], or everything that is wrong with it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
 
 use super::document::Document;
 use super::environment::Environment;
@@ -29,6 +31,15 @@ impl Loaded {
     #[must_use]
     pub fn file(&self) -> &Path {
         self.document.file()
+    }
+
+    /// Where the values of `section` differ from those of `other`: dotted keys, no values.
+    #[must_use]
+    pub fn differences(&self, other: &Self, section: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let (mine, theirs) = (self.document.raw(section), other.document.raw(section));
+        differing(mine, theirs, section.to_owned(), &mut found);
+        found
     }
 
     /// A short hash of every value but the secrets.
@@ -81,6 +92,41 @@ pub fn load_with(
     let more = probe(&parts, document.base());
     document.note(more);
     Err(document.report())
+}
+
+fn differing(a: Option<&Value>, b: Option<&Value>, at: String, found: &mut Vec<String>) {
+    if a == b {
+        return;
+    }
+    let empty = serde_json::Map::new();
+    let object = |value: Option<&Value>| match value {
+        None => Some(empty.clone()),
+        Some(Value::Object(object)) => Some(object.clone()),
+        Some(_) => None,
+    };
+    let (Some(mine), Some(theirs)) = (object(a), object(b)) else { return found.push(at) };
+    let keys: std::collections::BTreeSet<_> = mine.keys().chain(theirs.keys()).collect();
+    if keys.is_empty() {
+        return;
+    }
+    for key in keys {
+        let next = format!("{at}.{key}");
+        let is_leaf = |v: Option<&Value>| v.is_some_and(|v| !v.is_object());
+        let (mine, theirs) = (mine.get(key), theirs.get(key));
+        if mine != theirs && (is_leaf(mine) || is_leaf(theirs)) {
+            found.push(next);
+        } else {
+            differing(mine, theirs, next, found);
+        }
+    }
+}
+
+/// `file` and every file and folder that it names, sound or not; `file` alone where it is no YAML.
+#[must_use]
+pub fn files(file: &Path, environment: &Environment) -> Vec<PathBuf> {
+    let document = schema().ok().and_then(|s| Document::read(file, environment, &s).ok());
+    let named = document.map(|document| document.inputs().to_vec()).unwrap_or_default();
+    std::iter::once(file.to_owned()).chain(named).collect()
 }
 
 /// YAML or JSON text that is no configuration, such as the description of a request, as a

@@ -19,6 +19,7 @@ mod cross;
 mod document;
 mod environment;
 mod explain;
+mod inputs;
 mod load;
 mod process;
 mod reference;
@@ -37,7 +38,7 @@ mod yaml;
 mod tests;
 
 pub use environment::Environment;
-pub use load::{Loaded, load, load_with, reference_markdown, schema_json, yaml_value};
-pub use process::RuntimeConfig;
+pub use load::{Loaded, files, load, load_with, reference_markdown, schema_json, yaml_value};
+pub use process::{ReloadConfig, RuntimeConfig};
 pub use report::{Fault, Origin, Report, key_path};
 pub use root::{Config, Parts};

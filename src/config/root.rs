@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::document::Document;
-use super::process::RuntimeConfig;
+use super::process::{ReloadConfig, RuntimeConfig};
 use crate::audit::config::AuditConfig;
 use crate::authn::{IssuerConfig, TokensConfig, issuer_problems};
 use crate::context::ContextConfig;
@@ -63,6 +63,9 @@ pub struct Config {
     /// What is logged, and how.
     #[serde(default)]
     pub log: LogConfig,
+    /// When this configuration and what it names is taken again.
+    #[serde(default)]
+    pub reload: ReloadConfig,
     /// The asynchronous runtime.
     #[serde(default)]
     pub runtime: RuntimeConfig,
@@ -94,6 +97,7 @@ pub(super) fn sections(document: &mut Document) -> Parts {
     on(document, "tokens", TokensConfig::problems);
     on(document, "store", StoreConfig::problems);
     on(document, "audit", AuditConfig::problems);
+    on(document, "reload", ReloadConfig::problems);
     on(document, "runtime", RuntimeConfig::problems);
     Parts {
         issuers: on(document, "issuers", |all: &Vec<IssuerConfig>| issuer_problems(all)),

@@ -1,13 +1,15 @@
 //! `listen`, `limits`, `drain`, `envoy` and the budget of a Check.
 
 mod listen;
+mod tls;
 
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub use self::listen::{Address, Endpoint, Explained, Listen};
+pub use self::listen::{Address, Endpoint, Explained, Listen, Secure};
+pub use self::tls::{TlsConfig, TlsVersion};
 use crate::model::{HumanDuration, HumanSize, Problem};
 
 /// Bounds of connections, streams and Checks.

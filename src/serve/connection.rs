@@ -14,13 +14,15 @@ use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulConnection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::config::Limits;
 use super::executor::Tracked;
 use super::listener::{Bound, Stream};
+use super::tls::{Material, Tls};
+use crate::model::BoxFuture;
 use crate::telemetry::Metrics;
 
 /// A pause after an accept error that does not pass by itself, such as too many open files.
@@ -78,7 +80,7 @@ impl Door {
                 match accepted {
                     Ok(stream) => {
                         failing = false;
-                        door.open(stream, service.clone());
+                        door.open(stream, bound.tls.as_ref(), service.clone());
                     }
                     Err(error) => {
                         door.accept_error(&error, failing).await;
@@ -103,7 +105,7 @@ impl Door {
         sleep(BACK_OFF).await;
     }
 
-    fn open<S, B>(&self, stream: Box<dyn Stream>, service: S)
+    fn open<S, B>(&self, stream: Box<dyn Stream>, tls: Option<&Arc<Tls>>, service: S)
     where
         S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
         S: Send + Sync + 'static,
@@ -119,18 +121,14 @@ impl Door {
         };
         let seen = Arc::new(AtomicBool::new(false));
         let service = Watched { inner: service, seen: seen.clone() };
-        let io = TokioIo::new(stream);
         let open = Open { door: self.clone(), seen, _slot: slot, _count: Count::new(self) };
-        match self.protocol {
-            Protocol::Http2 => {
-                let connection = self.http2().serve_connection(io, service);
-                self.tasks.spawn(open.run(connection));
+        let Some(tls) = tls else { return open.serve(stream, service) };
+        let shaken = handshake(self.clone(), stream, tls.material());
+        self.tasks.spawn(async move {
+            if let Some(stream) = shaken.await {
+                open.serve(stream, service);
             }
-            Protocol::Http1 => {
-                let connection = self.http1().serve_connection(io, service);
-                self.tasks.spawn(open.run(connection));
-            }
-        }
+        });
     }
 
     fn http2(&self) -> http2::Builder<Tracked> {
@@ -184,6 +182,29 @@ struct Open {
 }
 
 impl Open {
+    /// Begins to serve the connection, in a task of its own.
+    fn serve<S, B>(self, stream: Box<dyn Stream>, service: S)
+    where
+        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+        S: Send + Sync + 'static,
+        S::Future: Send + 'static,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (io, door) = (TokioIo::new(stream), self.door.clone());
+        match door.protocol {
+            Protocol::Http2 => {
+                let connection = door.http2().serve_connection(io, service);
+                door.tasks.spawn(self.run(connection));
+            }
+            Protocol::Http1 => {
+                let connection = door.http1().serve_connection(io, service);
+                door.tasks.spawn(self.run(connection));
+            }
+        }
+    }
+
     /// Drives a connection to its end: its own, or the drain's, its age's or its idleness'.
     async fn run<C: GracefulConnection + Send + 'static>(self, connection: C) {
         let limits = &self.door.limits;
@@ -219,6 +240,28 @@ impl Open {
             }
         }
     }
+}
+
+/// TLS within its time, with a peer that may connect; otherwise nothing is served.
+fn handshake(
+    door: Door,
+    stream: Box<dyn Stream>,
+    material: Arc<Material>,
+) -> BoxFuture<'static, Option<Box<dyn Stream>>> {
+    Box::pin(async move {
+        let accepted = timeout(door.limits.handshake_timeout.0, material.acceptor.accept(stream));
+        let accepted = door.drain.run_until_cancelled(accepted).await?;
+        let why = match accepted {
+            Ok(Ok(stream)) if material.admits(stream.get_ref().1.peer_certificates()) => {
+                return Some(Box::new(stream) as Box<dyn Stream>);
+            }
+            Ok(Ok(_)) => "peer",
+            Ok(Err(_)) => "handshake",
+            Err(_) => "timeout",
+        };
+        door.metrics.in_force.refused(door.name, why);
+        None
+    })
 }
 
 /// Up to a tenth less, so that connections opened together do not end together.

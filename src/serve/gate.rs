@@ -88,6 +88,12 @@ impl Gate {
         }
     }
 
+    /// From now on these reasons of policies are metric labels, and others are not: the policies
+    /// were replaced.
+    pub fn know_reasons(&self, reasons: impl IntoIterator<Item = Arc<str>>) {
+        self.series.know(reasons);
+    }
+
     /// Makes one Check: receives the request, decides it, renders the answer, and tells of it.
     ///
     /// `receive` yields the request, or how it could not be read. `timeout` is what the caller

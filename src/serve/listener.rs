@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 
 use super::config::{Address, Endpoint, Listen};
+use super::tls::{Certificates, Tls};
 
 const BACKLOG: u32 = 1024;
 /// Mode of the check and admin doors' sockets: the owner and the group may connect.
@@ -28,6 +29,7 @@ pub struct BindError {
 #[derive(Debug)]
 pub struct Bound {
     pub(super) socket: Socket,
+    pub(super) tls: Option<std::sync::Arc<Tls>>,
     /// Where it listens; with the port that was taken for port 0.
     pub endpoint: Endpoint,
 }
@@ -56,12 +58,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 /// # Errors
 /// At the first address that cannot be bound.
 pub fn bind(listen: &Listen) -> Result<Bounds, BindError> {
-    let all = |list: &[Address]| list.iter().map(bind_one).collect::<Result<Vec<_>, _>>();
-    Ok(Bounds { check: all(&listen.check)?, admin: all(&listen.admin)? })
+    let all = |door, list: &[Address]| {
+        list.iter().map(|address| bind_one(door, address)).collect::<Result<Vec<_>, _>>()
+    };
+    Ok(Bounds { check: all("check", &listen.check)?, admin: all("admin", &listen.admin)? })
 }
 
-fn bind_one(address: &Address) -> Result<Bound, BindError> {
+impl Bounds {
+    /// The certificates of every address, to be replaced while it is served.
+    #[must_use]
+    pub fn certificates(&self) -> Certificates {
+        let all = self.check.iter().chain(&self.admin);
+        Certificates(all.filter_map(|bound| bound.tls.clone()).collect())
+    }
+}
+
+fn bind_one(door: &'static str, address: &Address) -> Result<Bound, BindError> {
     let failed = |source| BindError { address: address.text().to_owned(), source };
+    let tls = Tls::of(door, address);
+    let tls = tls.map_err(|problem| failed(io::Error::other(problem.message)))?;
     let endpoint =
         address.endpoint().map_err(|problem| failed(io::Error::other(problem.message)))?;
     let bound = match endpoint {
@@ -69,9 +84,10 @@ fn bind_one(address: &Address) -> Result<Bound, BindError> {
         Endpoint::Unix(path) => bind_unix(&path).map(|(listener, guard)| Bound {
             socket: Socket::Unix(listener, guard),
             endpoint: Endpoint::Unix(path),
+            tls: None,
         }),
     };
-    bound.map_err(failed)
+    bound.map(|bound| Bound { tls, ..bound }).map_err(failed)
 }
 
 fn bind_tcp(at: std::net::SocketAddr) -> io::Result<Bound> {
@@ -80,7 +96,7 @@ fn bind_tcp(at: std::net::SocketAddr) -> io::Result<Bound> {
     socket.bind(at)?;
     let listener = socket.listen(BACKLOG)?;
     let endpoint = Endpoint::Tcp(listener.local_addr()?);
-    Ok(Bound { socket: Socket::Tcp(listener), endpoint })
+    Ok(Bound { socket: Socket::Tcp(listener), endpoint, tls: None })
 }
 
 /// Removes the socket's path, if it still names this socket.

@@ -13,6 +13,7 @@ mod gate;
 mod http;
 mod listener;
 mod ready;
+mod tls;
 
 use std::time::Instant;
 
@@ -20,6 +21,7 @@ pub use drain::{Doors, Drained, ServeError, Shutdown, run};
 pub use gate::{Facts, Gate, Retained, describe};
 pub use listener::{BindError, Bound, Bounds, bind};
 pub use ready::{Part, Readiness, Ready};
+pub use tls::{Certificates, Secured};
 
 use crate::clock::Now;
 use crate::model::{BoxFuture, Outcome, Record, Request};

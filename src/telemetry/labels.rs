@@ -68,6 +68,13 @@ pub(super) struct DoorLabels {
     pub door: &'static str,
 }
 
+/// `portcullis_tls_refused_total`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct RefusedLabels {
+    pub door: &'static str,
+    pub why: &'static str,
+}
+
 /// The name of a dependency, from configuration: `jwks:<issuer>`, `user_api`, …
 pub type DependencyName = Arc<str>;
 

@@ -13,6 +13,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::cache::{CacheSize, CacheStats};
 use super::dependency::{DependencyHealth, DependencyState};
+use super::in_force::InForce;
 use super::labels::{
     CacheLabels, CacheResultLabels, CallLabels, CallOutcome, CheckLabels, DependencyLabels,
     DoorLabels, IssuerLabels, OutcomeLabels, RevisionLabels, StageLabels,
@@ -54,6 +55,8 @@ pub struct Metrics {
     /// Values of the store that did not verify; each was a miss.
     pub store_rejected: Counter,
     policy_revision: Family<RevisionLabels, Gauge>,
+    /// What is in force, and the doors' certificates.
+    pub in_force: InForce,
     issuer_keys: Family<IssuerLabels, Gauge>,
     issuer_keys_skipped: Family<IssuerLabels, Counter>,
     connections: Family<DoorLabels, Gauge>,
@@ -118,6 +121,7 @@ impl Metrics {
             dependencies: Mutex::default(),
             store_rejected: Counter::default(),
             policy_revision: Family::default(),
+            in_force: InForce::default(),
             issuer_keys: Family::default(),
             issuer_keys_skipped: Family::default(),
             connections: Family::default(),
@@ -167,6 +171,7 @@ impl Metrics {
             "1 for the revision of the policies in force",
             metrics.policy_revision.clone(),
         );
+        metrics.in_force.register(r);
         r.register("issuer_keys", "Usable keys of an issuer", metrics.issuer_keys.clone());
         r.register(
             "issuer_keys_skipped",
@@ -290,6 +295,20 @@ impl Metrics {
         self.policy_revision.clear();
         let labels = RevisionLabels { revision: revision.to_owned() };
         self.policy_revision.get_or_create(&labels).set(1);
+    }
+
+    /// There are no policies in force.
+    pub fn no_policies(&self) {
+        self.policy_revision.clear();
+    }
+
+    /// These issuers are configured, with so many usable keys; others are no more.
+    pub fn issuers_are(&self, issuers: impl Iterator<Item = (Arc<str>, usize)>) {
+        self.issuer_keys.clear();
+        for (issuer, keys) in issuers {
+            let labels = IssuerLabels { issuer: issuer.as_ref().to_owned() };
+            self.issuer_keys.get_or_create(&labels).set(i64::try_from(keys).unwrap_or(i64::MAX));
+        }
     }
 
     /// An issuer's key set was loaded.

@@ -2,12 +2,14 @@
 
 mod cache;
 mod dependency;
+mod in_force;
 mod labels;
 mod log;
 mod metrics;
 
 pub use cache::{CacheSize, CacheStats};
 pub use dependency::{BreakerState, DependencyHealth, DependencyState};
+pub use in_force::InForce;
 pub use labels::{CallOutcome, DependencyName};
 pub use log::{LogConfig, LogFormat, LogLevel, init as init_log};
 pub use metrics::{CheckSeries, Metrics};

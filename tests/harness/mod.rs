@@ -1,5 +1,6 @@
 //! Starts and stops the parts of a test, each on ports and in a folder of its own.
 
+pub(crate) mod certs;
 pub(crate) mod files;
 pub(crate) mod grpc;
 pub(crate) mod http;

@@ -4,6 +4,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::certs::Authority;
 use super::files::{self, Folder, Ports};
 use super::{Answer, Ask, Process, envoy, port, tokens};
 use crate::kit::backend::{self, Backend};
@@ -13,13 +14,14 @@ use crate::kit::backend::{self, Backend};
 pub(crate) struct Setup {
     envoy: String,
     portcullis: Option<String>,
+    files: Vec<(String, String)>,
 }
 
 impl Setup {
     /// An Envoy file of the repository, and Portcullis with the quickstart's configuration.
     pub(crate) fn of(envoy: &str) -> Self {
         let portcullis = Some(files::shipped("deploy/config/quickstart.yaml"));
-        Self { envoy: files::shipped(envoy), portcullis }
+        Self { envoy: files::shipped(envoy), portcullis, files: Vec::new() }
     }
 
     /// The quickstart.
@@ -47,6 +49,12 @@ impl Setup {
         Self { portcullis: self.portcullis.map(|text| files::replace(&text, from, to)), ..self }
     }
 
+    /// With a file in its folder, which texts call `FOLDER`.
+    pub(crate) fn file(mut self, name: &str, text: &str) -> Self {
+        self.files.push((name.to_owned(), text.to_owned()));
+        self
+    }
+
     /// Starts it and waits until all of it is ready.
     pub(crate) fn start(self) -> World {
         World::start(self)
@@ -54,13 +62,14 @@ impl Setup {
 }
 
 /// Running parts. They end with the value.
-#[derive(Debug)]
 pub(crate) struct World {
     // Dropped in this order: Envoy first, the folder last.
     pub(crate) envoy: Process,
     pub(crate) portcullis: Option<Process>,
     pub(crate) backend: Arc<Backend>,
     pub(crate) ports: Ports,
+    /// Signed what is in the folder `tls`.
+    pub(crate) authority: Authority,
     _runtime: tokio::runtime::Runtime,
     folder: Folder,
 }
@@ -70,6 +79,12 @@ impl World {
         let folder = Folder::new();
         let dir = folder.path();
         tokens::write_keys(dir);
+        for (name, text) in &setup.files {
+            folder.write(name, text);
+        }
+        let here = dir.display().to_string();
+        let authority = Authority::new();
+        authority.write(&dir.join("tls"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -89,18 +104,20 @@ impl World {
         let portcullis = setup.portcullis.map(|text| {
             let text = files::portcullis(&text, ports, dir);
             let text = text.replace("SOCKET", &dir.join("check.sock").display().to_string());
+            let text = text.replace("FOLDER", &here);
             folder.write("portcullis.yaml", &text);
             start_portcullis(dir, ports)
         });
 
         let text = files::envoy(&setup.envoy, ports, &dir.join("check.sock"));
-        let config = folder.write("envoy.yaml", &text);
+        let text = text.replace("/etc/envoy/tls", &dir.join("tls").display().to_string());
+        let config = folder.write("envoy.yaml", &text.replace("FOLDER", &here));
         let mut command = Command::new(envoy());
         command.arg("-c").arg(config).args(["--use-dynamic-base-id", "--concurrency", "1"]);
         command.args(["--log-level", "warning", "--file-flush-interval-msec", "20"]);
         let mut process = Process::start("envoy", dir, &mut command);
         process.wait_for(|| is_ready(ports.envoy_admin));
-        Self { envoy: process, portcullis, backend, ports, _runtime: runtime, folder }
+        Self { envoy: process, portcullis, backend, ports, authority, _runtime: runtime, folder }
     }
 
     /// Where its files are.

@@ -7,4 +7,5 @@ mod fetching;
 mod header;
 mod issuers;
 mod keysets;
+mod succeeding;
 mod support;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::tls::TlsConfig;
 use crate::model::Problem;
 
 /// The system takes 107 bytes; the socket is made in a directory beside its place.
@@ -36,6 +37,18 @@ pub enum Address {
     Plain(String),
     /// An address with why plain TCP is fine on it.
     Explained(Explained),
+    /// An address with TLS.
+    Secure(Box<Secure>),
+}
+
+/// An address that speaks TLS.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Secure {
+    /// Such as `0.0.0.0:9191`.
+    pub address: String,
+    /// Certificate, key, and who may connect.
+    pub tls: TlsConfig,
 }
 
 /// An address off loopback, with the words that it needs.
@@ -73,7 +86,14 @@ impl Address {
         match self {
             Self::Plain(text) => text,
             Self::Explained(explained) => &explained.address,
+            Self::Secure(secure) => &secure.address,
         }
+    }
+
+    /// TLS, where it is spoken.
+    #[must_use]
+    pub fn tls(&self) -> Option<&TlsConfig> {
+        if let Self::Secure(secure) = self { Some(&secure.tls) } else { None }
     }
 
     /// What to bind.
@@ -102,6 +122,14 @@ impl Address {
 }
 
 impl Listen {
+    /// Every door's addresses and whether they speak TLS: what cannot change after binding.
+    #[must_use]
+    pub fn places(&self) -> String {
+        let place = |address: &Address| format!("{} {}", address.text(), address.tls().is_some());
+        let all = |list: &[Address]| list.iter().map(place).collect::<Vec<_>>();
+        format!("{:?} {:?}", all(&self.check), all(&self.admin))
+    }
+
     /// Every problem that shows without binding.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
@@ -118,6 +146,13 @@ impl Listen {
                     Err(problem) => problems.push(problem.under(&at)),
                     Ok(endpoint) => {
                         problems.extend(plaintext(door, address, &endpoint, &at));
+                        if let Some(tls) = address.tls() {
+                            let loopback =
+                                matches!(&endpoint, Endpoint::Tcp(a) if a.ip().is_loopback());
+                            let found = tls.problems(door == "check" && !loopback);
+                            let at = format!("{at}/tls");
+                            problems.extend(found.into_iter().map(|p| p.under(&at)));
+                        }
                         let fixed = !matches!(&endpoint, Endpoint::Tcp(a) if a.port() == 0);
                         if fixed && seen.contains(&endpoint) {
                             let text = format!("`{endpoint}` is listed twice");
