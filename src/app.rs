@@ -15,6 +15,8 @@ use tokio_util::task::TaskTracker;
 use self::adapters::{Finishing, Journeys, Parts, RegoMapper};
 use crate::audit::{Audit, AuditError};
 use crate::authn::{Authenticator, TokensConfig, Verifier};
+use crate::check::ask::Desk;
+pub use crate::check::ask::hash_of_key;
 use crate::check::{self, Snapshot};
 use crate::clock::Clock;
 use crate::config::{self, Config, Loaded};
@@ -106,13 +108,20 @@ pub fn prepare(config: &Config, base: &Path) -> Result<Prepared, Vec<Problem>> {
         return Err(problems);
     };
     let verifier = Arc::new(verifier);
+    let authenticator = Arc::clone(&verifier) as Arc<dyn Authenticator>;
+    let responder = Responder::new(&config.headers, RETRY_AFTER);
+    let desk = config.api.as_ref().zip(decider.clone()).map(|(api, decider)| {
+        let (authenticator, contexts) = (Arc::clone(&authenticator), Arc::clone(&contexts));
+        Arc::new(Desk::new(api, authenticator, contexts, decider, responder.clone()))
+    });
     let snapshot = Snapshot {
         routes,
-        authenticator: Arc::clone(&verifier) as Arc<dyn Authenticator>,
+        authenticator,
         contexts,
         decider,
-        responder: Responder::new(&config.headers, RETRY_AFTER),
+        responder,
         anonymous: Identity::anonymous(),
+        desk,
     };
     if let Some(bundle) = &bundle {
         metrics.policy_revision(bundle.revision());
@@ -248,8 +257,9 @@ impl Prepared {
     fn doors(&self, config: &Config, base: &Path, bounds: Bounds) -> Result<Doors, AuditError> {
         let audit = Audit::start(&config.audit, base, Arc::clone(&self.metrics))?;
         let reasons = self.bundle.iter().flat_map(|bundle| bundle.reasons().iter().cloned());
+        let journeys = Arc::new(Journeys::new(Arc::clone(&self.snapshot)));
         let gate = Gate::new(
-            Arc::new(Journeys::new(Arc::clone(&self.snapshot))),
+            Arc::clone(&journeys) as Arc<dyn serve::Decide>,
             self.clock.clone(),
             Arc::clone(&self.metrics),
             audit.clone(),
@@ -261,6 +271,7 @@ impl Prepared {
         Ok(Doors {
             bounds,
             gate: Arc::new(gate),
+            asks: config.api.is_some().then_some(journeys),
             limits: config.limits.clone(),
             drain: config.drain.clone(),
             envoy: config.envoy.clone(),

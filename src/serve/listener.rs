@@ -39,6 +39,8 @@ pub struct Bounds {
     pub check: Vec<Bound>,
     /// Of the admin door.
     pub admin: Vec<Bound>,
+    /// Of the decision API's door.
+    pub api: Vec<Bound>,
 }
 
 #[derive(Debug)]
@@ -57,7 +59,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 /// At the first address that cannot be bound.
 pub fn bind(listen: &Listen) -> Result<Bounds, BindError> {
     let all = |list: &[Address]| list.iter().map(bind_one).collect::<Result<Vec<_>, _>>();
-    Ok(Bounds { check: all(&listen.check)?, admin: all(&listen.admin)? })
+    Ok(Bounds { check: all(&listen.check)?, admin: all(&listen.admin)?, api: all(&listen.api)? })
 }
 
 fn bind_one(address: &Address) -> Result<Bound, BindError> {

@@ -21,6 +21,7 @@ pub use gate::{Facts, Gate, Retained, describe};
 pub use listener::{BindError, Bound, Bounds, bind};
 pub use ready::{Part, Readiness, Ready};
 
+use crate::check::ask::Desk;
 use crate::clock::Now;
 use crate::model::{BoxFuture, Outcome, Record, Request};
 
@@ -45,6 +46,12 @@ pub trait Decide: Send + Sync + 'static {
         arrival: Arrival,
         record: &'a mut Record,
     ) -> Step<'a>;
+}
+
+/// What the decision API answers by.
+pub trait Asks: std::fmt::Debug + Send + Sync + 'static {
+    /// What is in force now; a question holds on to it until it is answered.
+    fn desk(&self) -> Option<std::sync::Arc<Desk>>;
 }
 
 /// How far a decision came without waiting.

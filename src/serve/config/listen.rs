@@ -19,12 +19,14 @@ pub struct Listen {
     pub check: Vec<Address>,
     /// Addresses of health, readiness and metrics.
     pub admin: Vec<Address>,
+    /// Addresses of the HTTP decision API; left out, there is none.
+    pub api: Vec<Address>,
 }
 
 impl Default for Listen {
     fn default() -> Self {
         let at = |text: &str| vec![Address::Plain(text.to_owned())];
-        Self { check: at("127.0.0.1:9191"), admin: at("127.0.0.1:9190") }
+        Self { check: at("127.0.0.1:9191"), admin: at("127.0.0.1:9190"), api: Vec::new() }
     }
 }
 
@@ -107,8 +109,8 @@ impl Listen {
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut seen = Vec::new();
-        for (door, list) in [("check", &self.check), ("admin", &self.admin)] {
-            if list.is_empty() {
+        for (door, list) in [("check", &self.check), ("admin", &self.admin), ("api", &self.api)] {
+            if list.is_empty() && door != "api" {
                 let fix = "name at least one address, or leave the key out for the default";
                 problems.push(Problem::new(format!("/{door}"), "the list is empty", fix));
             }
@@ -141,7 +143,7 @@ fn plaintext(door: &str, address: &Address, endpoint: &Endpoint, at: &str) -> Op
             "the reason is too short to be one",
             "say in a sentence who can reach this address and what keeps others out",
         )),
-        Address::Plain(text) if door == "check" && !socket.ip().is_loopback() => {
+        Address::Plain(text) if matches!(door, "check" | "api") && !socket.ip().is_loopback() => {
             Some(Problem::new(
                 at,
                 format!(
@@ -175,6 +177,7 @@ mod tests {
         let short = serde_json::json!({"address": "0.0.0.0:9191", "plaintext": "ok"});
         assert_eq!(listen(serde_json::json!({"check": [short]})).problems().len(), 1);
         assert_eq!(listen(serde_json::json!({"admin": ["0.0.0.0:9190"]})).problems(), []);
+        assert_eq!(listen(serde_json::json!({"api": ["0.0.0.0:9192"]})).problems().len(), 1);
     }
 
     #[test]
