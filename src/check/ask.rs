@@ -239,7 +239,8 @@ impl Desk {
             && !refusal.detail.is_empty()
         {
             let place = at.map(|at| format!("requests[{at}]: ")).unwrap_or_default();
-            deny.description = format!("{} ({place}{})", deny.description, refusal.detail).into();
+            let about = deny.description.trim_end_matches('.');
+            deny.description = format!("{about}: {place}{}.", refusal.detail).into();
         }
         outcome
     }
@@ -385,3 +386,6 @@ fn note_caller(caller: &Caller, record: &mut Record) {
     record.caller_identity =
         identity.and_then(|id| Some((id.issuer.clone()?, id.subject.clone()?)));
 }
+
+#[cfg(test)]
+mod tests;
