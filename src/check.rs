@@ -3,7 +3,7 @@
 //! [`try_now`] is the warm path: it reads memory only, knows no runtime and serves every Check
 //! whose token, user context and decision are known. Where it returns nothing, [`decide`] goes
 //! the same way and loads what is missing, within the Check's deadline. Both make the same
-//! stops in the same order; what lies between two stops is written once, in [`Journey`].
+//! stops in the same order; what lies between two stops is written once, in `Journey`.
 
 pub mod ask;
 

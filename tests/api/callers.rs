@@ -214,7 +214,7 @@ fn what_cannot_be_decided_is_503_and_not_kept() {
 #[test]
 fn what_is_too_large_malformed_or_elsewhere_is_refused_in_the_same_form() {
     let api = Api::with(|text| {
-        text.replace("check: { budget", "limits: { header_timeout: 500ms }\ncheck: { budget")
+        text.replace("check: { budget", "limits: { header_timeout: 2s }\ncheck: { budget")
     });
     refused(&api.send(keyed(ask(&json!({ "resource": "r", "pad": "a".repeat(70_000) })))), 413);
     let deep = (0..50).fold(json!(1), |inner, _| json!([inner]));
