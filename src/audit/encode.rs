@@ -110,16 +110,25 @@ fn push_text(out: &mut String, name: &str, value: &str) {
     out.push_str(",\"");
     out.push_str(name);
     out.push_str("\":\"");
-    for c in kept.chars() {
+    if kept.bytes().fold(true, |all, b| all & matches!(b, b' ' | b'!' | b'#'..=b'[' | b']'..=b'~'))
+    {
+        out.push_str(kept);
+    } else {
+        push_escaped(out, kept);
+    }
+    out.push('"');
+    if kept.len() < value.len() {
+        let _ = write!(out, ",\"{name}_cut_bytes\":{}", value.len() - kept.len());
+    }
+}
+
+fn push_escaped(out: &mut String, text: &str) {
+    for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             c => push_char(out, c),
         }
-    }
-    out.push('"');
-    if kept.len() < value.len() {
-        let _ = write!(out, ",\"{name}_cut_bytes\":{}", value.len() - kept.len());
     }
 }
 

@@ -19,7 +19,7 @@ use super::rules::Rules;
 use super::token::Unverified;
 use super::{Authenticator, Verified, claims, demand};
 use crate::clock::{Clock, Expiry, Now};
-use crate::model::{BoxFuture, CacheState, Code, Demand, Digest, Hasher, Problem, Refusal, Secret};
+use crate::model::{BoxFuture, CacheState, Code, Demand, Digest, Problem, Refusal, Secret};
 use crate::store::Cache;
 use crate::telemetry::Metrics;
 
@@ -34,7 +34,7 @@ pub struct Verifier {
     issuers: Vec<Issuer>,
     by_iss: HashMap<Box<str>, usize>,
     /// Starts every token's hash: it covers the verifier's configuration.
-    fingerprint: Hasher,
+    fingerprint: Digest,
     verified: Cache<Digest, Arc<Entry>>,
     rejected: Cache<Digest, Rejected>,
     max_size: usize,
@@ -79,7 +79,7 @@ impl Verifier {
         Ok(Self {
             by_iss: by_iss.collect(),
             issuers: ready,
-            fingerprint: Hasher::new("token").part(format!("{issuers:?} {tokens:?}").as_bytes()),
+            fingerprint: Digest::of("token", format!("{issuers:?} {tokens:?}").as_bytes()),
             verified: Cache::new("token", tokens.cache.0, metrics),
             rejected: Cache::new("token_rejection", tokens.rejection_cache.0, metrics),
             max_size: tokens.max_size.as_usize(),
@@ -117,7 +117,7 @@ impl Verifier {
         if token.len() > self.max_size {
             return Err(Refusal::new(Code::TokenTooLarge, "larger than tokens.max_size"));
         }
-        Ok(self.fingerprint.clone().part(token.as_bytes()).finish())
+        Ok(self.fingerprint.keyed(token.as_bytes()))
     }
 
     /// What is remembered of the token, held against everything that may have changed since.

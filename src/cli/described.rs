@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::model::{Body, Header, Headers, Peer, Request};
+use crate::model::{Body, Header, HeaderName, Headers, Peer, Request};
 
 /// One request, described. Everything but the path may be left out.
 #[derive(Debug, Deserialize)]
@@ -91,12 +91,12 @@ impl From<Described> for Request {
     fn from(described: Described) -> Self {
         let mut fields = Vec::new();
         for (name, values) in described.headers {
-            let name = name.to_ascii_lowercase();
+            let name = HeaderName::from(name.as_str());
             let values = match values {
                 OneOrMany::One(value) => vec![value],
                 OneOrMany::Many(values) => values,
             };
-            let field = |value: String| Header { name: name.clone(), value: value.into_bytes() };
+            let field = |value: String| Header { name: name.clone(), value: value.into() };
             fields.extend(values.into_iter().map(field));
         }
         let bytes = match described.body {
@@ -104,7 +104,7 @@ impl From<Described> for Request {
             Some(Value::String(text)) => Bytes::from(text),
             Some(json) => {
                 if !fields.iter().any(|field| field.name == "content-type") {
-                    let (name, value) = ("content-type".to_owned(), b"application/json".to_vec());
+                    let (name, value) = ("content-type".into(), "application/json".into());
                     fields.push(Header { name, value });
                 }
                 Bytes::from(json.to_string())
@@ -114,8 +114,8 @@ impl From<Described> for Request {
         Self {
             id: described.request_id,
             method: described.method,
-            target: described.path.into_bytes(),
-            host: described.host.into_bytes(),
+            target: described.path.into(),
+            host: described.host.into(),
             scheme: described.scheme,
             protocol: described.protocol,
             headers: Headers::new(fields),
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn a_path_is_enough() {
         let request = request(json!({"path": "/a?b=c"}));
-        assert_eq!((request.method.as_str(), request.target.as_slice()), ("GET", &b"/a?b=c"[..]));
-        assert_eq!(request.host, b"localhost");
+        assert_eq!((request.method.as_str(), &*request.target), ("GET", &b"/a?b=c"[..]));
+        assert_eq!(&*request.host, b"localhost");
     }
 
     #[test]

@@ -19,10 +19,17 @@ impl Digest {
         blake3::Hash::from(self.0).to_hex().to_string()
     }
 
+    /// The hash of `bytes` under the key that this digest is: for hashing much in a domain that
+    /// itself is the hash of something, without gathering it.
+    #[must_use]
+    pub fn keyed(&self, bytes: &[u8]) -> Self {
+        Self(*blake3::keyed_hash(&self.0, bytes).as_bytes())
+    }
+
     /// The hash of `bytes` alone, within `domain`.
     #[must_use]
     pub fn of(domain: &'static str, bytes: &[u8]) -> Self {
-        Hasher::new(domain).part(bytes).finish()
+        Hasher::sized(domain, bytes.len()).part(bytes).finish()
     }
 }
 
@@ -35,14 +42,21 @@ impl std::fmt::Debug for Digest {
 
 /// Builds a [`Digest`] over parts. Each part is length-prefixed, so that no two different
 /// sequences of parts encode to the same bytes; the domain keeps uses of the hash apart.
+///
+/// The encoding is gathered and hashed in one go: what is hashed here is small, and the state of
+/// an incremental hash is two kilobytes that every step would move.
 #[derive(Clone)]
-pub struct Hasher(blake3::Hasher);
+pub struct Hasher(Vec<u8>);
 
 impl Hasher {
     /// Starts a hash within `domain`.
     #[must_use]
     pub fn new(domain: &'static str) -> Self {
-        Self(blake3::Hasher::new()).part(domain.as_bytes())
+        Self::sized(domain, 256)
+    }
+
+    fn sized(domain: &'static str, bytes: usize) -> Self {
+        Self(Vec::with_capacity(domain.len() + 16 + bytes)).part(domain.as_bytes())
     }
 
     /// Adds one part.
@@ -63,14 +77,14 @@ impl Hasher {
 
     /// Adds one part in place.
     pub fn push(&mut self, bytes: &[u8]) {
-        self.0.update(&(bytes.len() as u64).to_le_bytes());
-        self.0.update(bytes);
+        self.0.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        self.0.extend_from_slice(bytes);
     }
 
     /// The hash of all parts so far.
     #[must_use]
     pub fn finish(&self) -> Digest {
-        Digest(*self.0.finalize().as_bytes())
+        Digest(*blake3::hash(&self.0).as_bytes())
     }
 }
 

@@ -23,7 +23,7 @@ pub use outcome::{
 };
 pub use problem::Problem;
 pub use reason::{Class, Code, Reason, Refusal};
-pub use request::{Body, Header, Headers, Peer, Request};
+pub use request::{Body, Header, HeaderName, Headers, Peer, Request};
 pub use secret::Secret;
 pub use units::{HumanDuration, HumanSize};
 

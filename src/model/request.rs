@@ -10,9 +10,9 @@ pub struct Request {
     /// HTTP method, as sent.
     pub method: String,
     /// The raw target, path and query as sent, undecoded.
-    pub target: Vec<u8>,
+    pub target: Bytes,
     /// The `Host` or `:authority` value, as sent.
-    pub host: Vec<u8>,
+    pub host: Bytes,
     /// `http` or `https`, as Envoy says; empty if unknown.
     pub scheme: String,
     /// Such as `HTTP/1.1`; empty if unknown.
@@ -78,13 +78,70 @@ impl std::fmt::Debug for Body {
     }
 }
 
+/// A header's name, lower-case; a slice of the message that it came in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HeaderName(Bytes);
+
+impl HeaderName {
+    /// Takes a name; one that is not lower-case UTF-8 is made so.
+    #[must_use]
+    pub fn new(name: Bytes) -> Self {
+        if name.iter().all(|b| b.is_ascii() && !b.is_ascii_uppercase()) {
+            return Self(name);
+        }
+        Self(String::from_utf8_lossy(&name).to_ascii_lowercase().into())
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// The name's bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&str> for HeaderName {
+    fn from(name: &str) -> Self {
+        Self::new(Bytes::copy_from_slice(name.as_bytes()))
+    }
+}
+
+impl PartialEq<str> for HeaderName {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other.as_bytes()
+    }
+}
+
+impl PartialEq<&str> for HeaderName {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == other.as_bytes()
+    }
+}
+
+impl std::fmt::Display for HeaderName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::fmt::Debug for HeaderName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
 /// One header field.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Header {
     /// Lower-case name.
-    pub name: String,
+    pub name: HeaderName,
     /// The raw value; may hold any byte.
-    pub value: Vec<u8>,
+    pub value: Bytes,
 }
 
 impl std::fmt::Debug for Header {
@@ -109,21 +166,21 @@ impl Headers {
     /// For tests and for people's own requests: lower-cases the names.
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let field = |(name, value): (&str, &[u8])| Header {
-            name: name.to_ascii_lowercase(),
-            value: value.to_vec(),
+            name: name.into(),
+            value: Bytes::copy_from_slice(value),
         };
         Self(pairs.into_iter().map(field).collect())
     }
 
     /// Every value of `name` (lower-case).
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> + 'a {
-        self.0.iter().filter(move |h| h.name == name).map(|h| h.value.as_slice())
+        self.0.iter().filter(move |h| h.name == name).map(|h| &*h.value)
     }
 
     /// The first value of `name` (lower-case).
     #[must_use]
     pub fn first(&self, name: &str) -> Option<&[u8]> {
-        self.0.iter().find(|h| h.name == name).map(|h| h.value.as_slice())
+        self.0.iter().find(|h| h.name == name).map(|h| &*h.value)
     }
 
     /// All fields.

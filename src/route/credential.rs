@@ -4,6 +4,8 @@ use super::config::Access;
 use super::table::Matched;
 use crate::model::{Code, Refusal, Request, Secret};
 
+const BEARER: &[u8] = b"bearer";
+
 /// What the `authorization` header holds.
 #[derive(Debug)]
 pub enum Authorization<'r> {
@@ -30,20 +32,23 @@ pub fn authorization(request: &Request) -> Authorization<'_> {
     if values.next().is_some() {
         return Authorization::Several;
     }
+    if let Some(token) = lone_bearer(value) {
+        return Authorization::Bearer(Secret::new(token));
+    }
     let mut parts = value.split(|b| *b == b',');
     let first = parts.next().unwrap_or_default().trim_ascii();
-    let (is_bearer, rest) = (starts_scheme(first, b"bearer"), parts.clone().next().is_some());
+    let (is_bearer, rest) = (starts_scheme(first, BEARER), parts.clone().next().is_some());
     if parts.any(|part| starts_credential(part.trim_ascii())) || (is_bearer && rest) {
         return Authorization::Several;
     }
-    if !is_bearer {
-        return Authorization::Other;
-    }
-    let token = first.get(b"bearer".len()..).unwrap_or_default();
-    match std::str::from_utf8(token.trim_ascii()) {
-        Ok(token) if is_b64token(token) => Authorization::Bearer(Secret::new(token)),
-        _ => Authorization::Malformed,
-    }
+    if is_bearer { Authorization::Malformed } else { Authorization::Other }
+}
+
+/// The token of a value that is one well-formed bearer credential, as almost every value is.
+fn lone_bearer(value: &[u8]) -> Option<&str> {
+    let value = value.trim_ascii();
+    let token = value.get(BEARER.len()..).filter(|_| starts_scheme(value, BEARER))?.trim_ascii();
+    is_b64token(token).then(|| std::str::from_utf8(token).ok())?
 }
 
 /// Whether `text` starts with `scheme` in any case, alone or followed by white space.
@@ -57,14 +62,16 @@ fn starts_scheme(text: &[u8], scheme: &[u8]) -> bool {
 fn starts_credential(part: &[u8]) -> bool {
     let word = part.split(u8::is_ascii_whitespace).next().unwrap_or_default();
     let two_words = word.len() < part.len() && !word.contains(&b'=');
-    two_words || starts_scheme(part, b"bearer")
+    two_words || starts_scheme(part, BEARER)
 }
 
-/// `b64token` of RFC 6750, section 2.1.
-fn is_b64token(token: &str) -> bool {
-    let body = token.trim_end_matches('=');
-    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b);
-    !body.is_empty() && body.bytes().all(allowed)
+/// `b64token` of RFC 6750, section 2.1. Looks at every byte whatever it found, so that the
+/// compiler can look at many at once.
+fn is_b64token(token: &[u8]) -> bool {
+    let padding = token.iter().rev().take_while(|b| **b == b'=').count();
+    let body = token.get(..token.len() - padding).unwrap_or_default();
+    let allowed = |b: u8| matches!(b, b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~' | b'+' | b'/');
+    !body.is_empty() && body.iter().fold(true, |all, b| all & allowed(*b))
 }
 
 impl<'r> Matched<'_, 'r> {

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::credential::{Authorization, authorization};
 use super::query::{ambiguous, decode_name};
 use super::table::Matched;
 use super::trie::header;
@@ -98,10 +97,8 @@ impl Matched<'_, '_> {
     /// without changing more: Envoy's rewriting collapses names that occur twice.
     pub fn strip(&self, verified: bool) -> Result<Strip, Refusal> {
         let removals = &self.route.removals;
-        let authorization = match authorization(self.request) {
-            Authorization::Bearer(_) if verified => false,
-            _ => !removals.forward_authorization,
-        };
+        // The one credential that can be verified is the bearer token of this header.
+        let authorization = !verified && !removals.forward_authorization;
         let cookie = !removals.forward_cookie && removals.has_credential_cookie(self.request);
         let [keeping, dropping] = &removals.headers;
         let [with_cookie, without_cookie] = if authorization { dropping } else { keeping };

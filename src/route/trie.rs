@@ -65,7 +65,7 @@ fn found<'r>(place: Place, name: &str, request: &'r Request) -> Option<Cow<'r, [
 /// The value of a header; the values of a repeated one joined by commas, as Envoy joins them.
 pub(super) fn header<'r>(request: &'r Request, name: &str) -> Option<Cow<'r, [u8]>> {
     let mut values = request.headers.fields().iter().filter(|h| h.name == name);
-    let first = values.next()?.value.as_slice();
+    let first = &*values.next()?.value;
     let mut joined = Cow::Borrowed(first);
     for field in values {
         let joined = joined.to_mut();

@@ -6,6 +6,7 @@
 //! `failure_mode_allow`).
 
 mod body;
+mod message;
 mod metadata;
 mod request;
 mod response;

@@ -109,7 +109,7 @@ fn s6_5_what_a_policy_may_read_changes_the_fragment() {
         get("/b"),
         get("/a/"),
         Request { method: "DELETE".to_owned(), ..get("/a") },
-        Request { host: b"other.test".to_vec(), ..get("/a") },
+        Request { host: b"other.test".to_vec().into(), ..get("/a") },
         Request { scheme: "http".to_owned(), ..get("/a") },
     ] {
         assert_ne!(fragment(&other), base, "{other:?}");

@@ -74,7 +74,7 @@ fn hosts_match_exactly_or_below_a_wildcard() {
         ("api.test.evil", Err(Code::NoRoute)),
         ("apitest", Err(Code::NoRoute)),
     ] {
-        let request = Request { host: host.as_bytes().to_vec(), ..get("/") };
+        let request = Request { host: host.as_bytes().to_vec().into(), ..get("/") };
         assert_eq!(name(&table, &request), expected.map(str::to_owned), "{host}");
     }
 }
@@ -152,7 +152,7 @@ fn matching_does_not_grow_linearly() {
         (
             "host",
             |n| json!({"hosts": [format!("h{n}.test")]}),
-            |n| Request { host: format!("h{n}.test").into_bytes(), ..get("/") },
+            |n| Request { host: format!("h{n}.test").into(), ..get("/") },
         ),
         (
             "extension",

@@ -15,8 +15,8 @@ use crate::model::{Body, Code, Headers, Problem, Refusal, Request};
 fn get(target: &str) -> Request {
     Request {
         method: "GET".to_owned(),
-        target: target.as_bytes().to_vec(),
-        host: b"api.test".to_vec(),
+        target: target.as_bytes().to_vec().into(),
+        host: b"api.test".to_vec().into(),
         scheme: "https".to_owned(),
         ..Request::default()
     }

@@ -98,13 +98,13 @@ fn s1_1_raw_bytes_are_refused_and_o04_cut_nothing() {
         assert_eq!(decoded["segments"], json!([format!("{long}€")]));
         let method = Request { method: format!("{long}€"), ..get("/") };
         assert_eq!(context(&table, &method).unwrap()["method"], format!("{long}€"));
-        let host = Request { host: format!("{long}€").into_bytes(), ..get("/") };
+        let host = Request { host: format!("{long}€").into(), ..get("/") };
         assert_eq!(name(&table, &host), Err(Code::HostInvalid));
     }
     for byte in (0..=0x20).chain(0x7f..=0xff) {
-        let request = Request { target: vec![b'/', b'a', byte], ..get("/") };
+        let request = Request { target: vec![b'/', b'a', byte].into(), ..get("/") };
         assert_eq!(name(&table, &request), Err(Code::PathNotCanonical), "{byte:#x}");
-        let request = Request { target: vec![b'/', b'a', b'?', byte], ..get("/") };
+        let request = Request { target: vec![b'/', b'a', b'?', byte].into(), ..get("/") };
         assert_eq!(name(&table, &request), Err(Code::PathNotCanonical), "{byte:#x} in the query");
     }
 }
@@ -151,7 +151,7 @@ fn s1_1_a_route_accepts_one_refused_spelling_by_name() {
 fn s1_2_a_host_has_one_spelling() {
     let table = one(json!({}));
     let host = |host: &str| {
-        let request = Request { host: host.as_bytes().to_vec(), ..get("/") };
+        let request = Request { host: host.as_bytes().to_vec().into(), ..get("/") };
         context(&table, &request).map(|c| c["host"].clone()).map_err(|refusal| refusal.code)
     };
     for spelling in ["api.test", "API.Test", "api.test:8443", "api.test.", "aPi.test.:1"] {

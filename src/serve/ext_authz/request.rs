@@ -1,13 +1,12 @@
-//! `CheckRequest` → [`Request`]. Strings are moved, not copied.
+//! `CheckRequest` → [`Request`]. Nothing is copied: what is not text stays a slice of the message.
 
-use std::collections::HashMap;
-
+use bytes::Bytes;
 use envoy_types::pb::envoy::config::core::v3 as core;
-use envoy_types::pb::envoy::service::auth::v3::{CheckRequest, attribute_context as wire};
 use envoy_types::pb::google::protobuf::{Struct, Value as WireValue, value::Kind};
 use serde_json::{Map, Number, Value};
 
-use crate::model::{Body, Code, Header, Headers, Peer, Refusal, Request};
+use super::message::{self, CheckRequest, Field};
+use crate::model::{Body, Code, Header, HeaderName, Headers, Peer, Refusal, Request};
 
 /// Envoy says with it that it cut the body (`allow_partial_message`).
 const PARTIAL: &str = "x-envoy-auth-partial-body";
@@ -25,8 +24,8 @@ pub(crate) fn read(check: CheckRequest) -> Result<Request, Refusal> {
     let mut request = Request {
         id: http.id,
         method: http.method,
-        target: http.path.into_bytes(),
-        host: http.host.into_bytes(),
+        target: http.path,
+        host: http.host,
         scheme: http.scheme,
         protocol: http.protocol,
         source: peer(attributes.source),
@@ -50,52 +49,42 @@ pub(crate) fn read(check: CheckRequest) -> Result<Request, Refusal> {
 
 /// The fields without pseudo-headers. Raw ones (`encode_raw_headers`) come first and win; their
 /// pseudo-headers hold the bytes that the text attributes cannot.
-fn headers(
-    joined: HashMap<String, String>,
-    raw: Vec<core::HeaderValue>,
-    request: &mut Request,
-) -> Vec<Header> {
+fn headers(joined: Vec<Field>, raw: Vec<Field>, request: &mut Request) -> Vec<Header> {
     let mut fields = Vec::with_capacity(joined.len() + raw.len());
-    for core::HeaderValue { key, value, raw_value } in raw {
-        let value = if raw_value.is_empty() { value.into_bytes() } else { raw_value };
-        match key.as_str() {
-            ":path" => request.target = value,
-            ":authority" => request.host = value,
-            ":method" if request.method.is_empty() => {
+    for Field { key, value, raw_value } in raw {
+        let value = if raw_value.is_empty() { value } else { raw_value };
+        match &*key {
+            b":path" => request.target = value,
+            b":authority" => request.host = value,
+            b":method" if request.method.is_empty() => {
                 request.method = String::from_utf8_lossy(&value).into_owned();
             }
-            key if key.starts_with(':') => {}
-            _ => fields.push(Header { name: lower(key), value }),
+            [b':', ..] => {}
+            _ => fields.push(Header { name: HeaderName::new(key), value }),
         }
     }
     let raw_fields = fields.len();
-    for (key, value) in joined {
-        let name = lower(key);
+    for Field { key, value, .. } in joined {
+        let name = HeaderName::new(key);
         let known = fields.iter().take(raw_fields).any(|field| field.name == name);
-        if !known && !name.starts_with(':') {
-            fields.push(Header { name, value: value.into_bytes() });
+        if !known && !name.as_bytes().starts_with(b":") {
+            fields.push(Header { name, value });
         }
     }
     fields
 }
 
-/// Envoy's names are lower-case; this makes sure of it.
-fn lower(mut name: String) -> String {
-    name.make_ascii_lowercase();
-    name
-}
-
-fn body(text: String, raw: Vec<u8>, size: i64, fields: &[Header]) -> Body {
-    let bytes = if raw.is_empty() { text.into_bytes() } else { raw };
+fn body(text: Bytes, raw: Bytes, size: i64, fields: &[Header]) -> Body {
+    let bytes = if raw.is_empty() { text } else { raw };
     // A client may send the header too; then a whole body counts as partial, which is refused
     // where a body matters.
     let says_partial = |field: &Header| {
         field.name == PARTIAL && field.value.to_ascii_lowercase().windows(4).any(|w| w == b"true")
     };
-    Body { bytes: bytes.into(), partial: fields.iter().any(says_partial), size }
+    Body { bytes, partial: fields.iter().any(says_partial), size }
 }
 
-fn peer(peer: Option<wire::Peer>) -> Peer {
+fn peer(peer: Option<message::Peer>) -> Peer {
     let Some(peer) = peer else { return Peer::default() };
     let address = match peer.address.and_then(|address| address.address) {
         Some(core::address::Address::SocketAddress(socket)) => socket.address,

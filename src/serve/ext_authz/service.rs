@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use envoy_types::pb::envoy::service::auth::v3::CheckRequest;
 use futures_util::FutureExt as _;
 use http::{Method, Request, Response};
 use http_body_util::Either;
@@ -14,6 +13,7 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 use tower::ServiceExt as _;
 
+use super::message::CheckRequest;
 use super::response::{Answer, render};
 use super::{request, wire};
 use crate::model::BoxFuture;

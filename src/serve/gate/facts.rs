@@ -129,8 +129,8 @@ mod tests {
     fn a05_the_query_is_not_kept_and_an_odd_request_id_neither() {
         let request = Request {
             id: "x\r\nforged".to_owned(),
-            target: b"/cb?code=marker&access_token=marker".to_vec(),
-            host: vec![0xff],
+            target: b"/cb?code=marker&access_token=marker".to_vec().into(),
+            host: vec![0xff].into(),
             ..Request::default()
         };
         let mut record = Record::default();

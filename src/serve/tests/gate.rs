@@ -30,7 +30,7 @@ impl Direct {
 }
 
 fn request(path: &str) -> Request {
-    Request { target: path.as_bytes().to_vec(), ..Request::default() }
+    Request { target: path.as_bytes().to_vec().into(), ..Request::default() }
 }
 
 fn received(path: &str) -> std::future::Ready<Result<Request, Refusal>> {

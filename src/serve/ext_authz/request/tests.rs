@@ -3,8 +3,12 @@
 use envoy_types::pb::envoy::config::core::v3::{
     Address, HeaderMap, HeaderValue, Metadata, SocketAddress,
 };
-use envoy_types::pb::envoy::service::auth::v3::AttributeContext;
+use envoy_types::pb::envoy::service::auth::v3::{
+    AttributeContext, CheckRequest as Sent, attribute_context as wire,
+};
+use prost::Message as _;
 use serde_json::json;
+use std::collections::HashMap;
 
 use super::*;
 
@@ -14,7 +18,13 @@ fn check(http: wire::HttpRequest) -> AttributeContext {
 }
 
 fn read_http(http: wire::HttpRequest) -> Request {
-    read(CheckRequest { attributes: Some(check(http)) }).unwrap()
+    read(received(check(http))).unwrap()
+}
+
+/// What we read of what the generated types send.
+fn received(attributes: AttributeContext) -> CheckRequest {
+    let sent = Sent { attributes: Some(attributes) }.encode_to_vec();
+    CheckRequest::decode(Bytes::from(sent)).unwrap()
 }
 
 fn raw(pairs: &[(&str, &[u8])]) -> HeaderMap {
@@ -131,7 +141,7 @@ fn everything_else_that_envoy_says_comes_over() {
         tls_session: Some(wire::TlsSession { sni: "api.example.test".to_owned() }),
         ..check(wire::HttpRequest { size: -1, ..Default::default() })
     };
-    let request = read(CheckRequest { attributes: Some(attributes) }).unwrap();
+    let request = read(received(attributes)).unwrap();
     assert_eq!(request.source.address, "203.0.113.9");
     assert_eq!(request.source.principal, "spiffe://example.test/a");
     assert_eq!(request.source.certificate, "-----BEGIN%20");
