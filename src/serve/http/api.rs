@@ -164,18 +164,16 @@ impl Api {
         let desk = self.asks.desk()?;
         let (parts, body) = request.into_parts();
         let field = |(name, value): (&http::HeaderName, &http::HeaderValue)| Header {
-            name: name.as_str().to_owned(),
-            value: value.as_bytes().to_vec(),
+            name: name.as_str().into(),
+            value: Bytes::copy_from_slice(value.as_bytes()),
         };
-        let text = |name: &http::HeaderName| {
-            parts.headers.get(name).map(|value| value.as_bytes().to_vec()).unwrap_or_default()
-        };
+        let text = |name: &str| parts.headers.get(name).map(http::HeaderValue::as_bytes);
+        let id = text("x-request-id").and_then(|id| std::str::from_utf8(id).ok());
         let mut made = model::Request {
-            id: String::from_utf8(text(&http::HeaderName::from_static("x-request-id")))
-                .unwrap_or_default(),
+            id: id.unwrap_or_default().to_owned(),
             method: parts.method.as_str().to_owned(),
-            target: parts.uri.path().as_bytes().to_vec(),
-            host: text(&header::HOST),
+            target: Bytes::copy_from_slice(parts.uri.path().as_bytes()),
+            host: Bytes::copy_from_slice(text("host").unwrap_or_default()),
             headers: Headers::new(parts.headers.iter().map(field).collect()),
             ..model::Request::default()
         };
