@@ -44,6 +44,13 @@ pub fn authorization(request: &Request) -> Authorization<'_> {
     if is_bearer { Authorization::Malformed } else { Authorization::Other }
 }
 
+/// Whether the header holds a bearer credential; cheap, because [`authorization`] has looked at
+/// all of it by then.
+pub(super) fn is_bearer(request: &Request) -> bool {
+    let first = request.headers.first("authorization");
+    first.is_some_and(|value| starts_scheme(value.trim_ascii(), BEARER))
+}
+
 /// The token of a value that is one well-formed bearer credential, as almost every value is.
 fn lone_bearer(value: &[u8]) -> Option<&str> {
     let value = value.trim_ascii();

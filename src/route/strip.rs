@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::credential::is_bearer;
 use super::query::{ambiguous, decode_name};
 use super::table::Matched;
 use super::trie::header;
@@ -97,8 +98,9 @@ impl Matched<'_, '_> {
     /// without changing more: Envoy's rewriting collapses names that occur twice.
     pub fn strip(&self, verified: bool) -> Result<Strip, Refusal> {
         let removals = &self.route.removals;
-        // The one credential that can be verified is the bearer token of this header.
-        let authorization = !verified && !removals.forward_authorization;
+        // What was verified is the bearer token of this header, and no other scheme's credential.
+        let theirs = verified && is_bearer(self.request);
+        let authorization = !theirs && !removals.forward_authorization;
         let cookie = !removals.forward_cookie && removals.has_credential_cookie(self.request);
         let [keeping, dropping] = &removals.headers;
         let [with_cookie, without_cookie] = if authorization { dropping } else { keeping };
