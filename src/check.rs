@@ -5,6 +5,8 @@
 //! the same way and loads what is missing, within the Check's deadline. Both make the same
 //! stops in the same order; what lies between two stops is written once, in `Journey`.
 
+pub mod ask;
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -34,6 +36,8 @@ pub struct Snapshot {
     pub responder: Responder,
     /// The identity of callers without credential.
     pub anonymous: Identity,
+    /// What the decision API answers by, where there is one.
+    pub desk: Option<Arc<ask::Desk>>,
 }
 
 impl std::fmt::Debug for Snapshot {

@@ -11,6 +11,8 @@ mod harness;
 #[cfg(test)]
 mod answers;
 #[cfg(test)]
+mod api;
+#[cfg(test)]
 mod architecture;
 #[cfg(test)]
 mod audit;

@@ -6,6 +6,7 @@ use arc_swap::ArcSwap;
 use serde_json::Value;
 
 use crate::authn::{IssuerState, Verifier};
+use crate::check::ask::Desk;
 use crate::check::{self, Snapshot};
 use crate::clock::Now;
 use crate::context::{MapError, Mapper};
@@ -13,7 +14,7 @@ use crate::model::{Decision, Digest, Evaluation, Record, Request, Verdict};
 use crate::policy::{EvaluationLimits, Finish};
 use crate::rego::{EvalError, Limits, Rule};
 use crate::respond::Finisher;
-use crate::serve::{Arrival, Decide, Part, Readiness, Step};
+use crate::serve::{Arrival, Asks, Decide, Part, Readiness, Step};
 use crate::telemetry::{BreakerState, DependencyState, Metrics};
 
 /// The respond stage finishes what the policy stage evaluated.
@@ -75,6 +76,12 @@ impl Journeys {
 impl std::fmt::Debug for Journeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Journeys")
+    }
+}
+
+impl Asks for Journeys {
+    fn desk(&self) -> Option<Arc<Desk>> {
+        self.0.load().desk.clone()
     }
 }
 

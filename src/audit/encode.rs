@@ -22,6 +22,7 @@ pub(super) fn push_line(out: &mut String, event: &Event) {
     let record = &event.record;
     let _ = write!(out, "{{\"schema\":{SCHEMA},\"time\":\"{}\"", event.at.rfc3339());
     push_text(out, "check_id", &record.check_id);
+    push_text(out, "door", record.door.as_str());
     push_optional(out, "request_id", record.request_id.as_deref());
     push_optional(out, "decision_id", record.decision_id.as_deref());
     push_text(out, "outcome", event.kind.as_str());
@@ -34,6 +35,10 @@ pub(super) fn push_line(out: &mut String, event: &Event) {
         let _ = write!(out, ",\"subject_hash\":\"{hash}\"");
     }
     push_optional(out, "client_id", record.client_id.as_deref());
+    push_optional(out, "caller", record.caller.as_deref());
+    if let Some(hash) = event.caller_hash {
+        let _ = write!(out, ",\"caller_hash\":\"{hash}\"");
+    }
     push_optional(out, "resource", record.resource.as_deref());
     push_optional(out, "action", record.action.as_deref());
     for (name, value) in [
@@ -161,6 +166,7 @@ mod tests {
             status: 403,
             record,
             subject_hash: Some(SubjectHash::new(&[7; 32], "https://idp.example.test", "u-1")),
+            caller_hash: None,
             altered: false,
         }
     }
@@ -230,7 +236,7 @@ mod tests {
         };
         let value = parse(&event(record));
         let expected = json!({
-            "schema": 1, "time": "2023-11-14T22:13:20.000Z", "check_id": "c-1",
+            "schema": 1, "time": "2023-11-14T22:13:20.000Z", "check_id": "c-1", "door": "check",
             "decision_id": "d-1", "outcome": "deny", "reason": "no_route", "status": 403,
             "detail": "no template matches", "route": "api", "caches": {"decision": "hit"},
             "subject_hash": value["subject_hash"], "duration_us": 42,

@@ -56,6 +56,8 @@ pub struct Event {
     pub record: Record,
     /// Stands for the subject.
     pub subject_hash: Option<SubjectHash>,
+    /// Stands for the decision API's caller.
+    pub caller_hash: Option<SubjectHash>,
     /// Method, path, host or source is not as sent: cut, or with bytes that are no UTF-8
     /// replaced.
     pub altered: bool,

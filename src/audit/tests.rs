@@ -24,6 +24,7 @@ fn event(clock: &Clock, id: &str) -> Event {
         status: 200,
         record: Record { check_id: id.into(), ..Record::default() },
         subject_hash: None,
+        caller_hash: None,
         altered: false,
     }
 }

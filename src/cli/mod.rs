@@ -1,5 +1,6 @@
 //! Subcommands of the binary. Each is a file; what it prints goes through `output`.
 
+mod api_key;
 mod check_config;
 mod decide;
 mod described;
@@ -32,6 +33,8 @@ enum Command {
     Decide(decide::Args),
     /// Checks a configuration as `serve` would, opens nothing; exits 0 or 1.
     CheckConfig(check_config::Args),
+    /// Makes a key for the decision API and prints it with the hash for `key_hash`.
+    ApiKey(api_key::Args),
     /// Prints the JSON Schema of the configuration.
     Schema,
     /// Prints the configuration reference as Markdown.
@@ -67,6 +70,7 @@ pub fn run() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Decide(args) => decide::run(&args),
         Command::CheckConfig(args) => check_config::run(&args),
+        Command::ApiKey(args) => api_key::run(&args),
         Command::Schema => output::result(config::schema_json()),
         Command::ConfigReference => output::result(config::reference_markdown()),
     }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::root::{Config, Parts};
 use super::suggest::{all, nearest};
 use crate::authn::IssuerConfig;
+use crate::check::ask::ApiConfig;
 use crate::model::Problem;
 use crate::policy::PolicyConfig;
 use crate::respond::HeadersConfig;
@@ -25,6 +26,40 @@ pub(super) fn problems(parts: &Parts) -> Vec<Problem> {
     if let (Some(context), Some(issuers)) = (&parts.user_context, &parts.issuers) {
         let among = context.problems_among(issuers.len());
         found.extend(among.into_iter().map(|problem| problem.under("/user_context")));
+    }
+    if let Some(api) = &parts.api {
+        let bound = parts.listen.as_ref().map(|listen| !listen.api.is_empty());
+        found.extend(of_api(api.as_ref(), bound, parts));
+    }
+    found
+}
+
+/// The decision API's door and section go together, and name what is there.
+fn of_api(api: Option<&ApiConfig>, bound: Option<bool>, parts: &Parts) -> Vec<Problem> {
+    let Some(api) = api else {
+        let fix = "add the section `api`, or remove `listen.api`";
+        let missing = Problem::new("/listen/api", "nothing says what this door answers", fix);
+        return if bound == Some(true) { vec![missing] } else { Vec::new() };
+    };
+    let mut found = Vec::new();
+    if bound == Some(false) {
+        let fix = "add an address, for example `listen: { api: [\"127.0.0.1:9192\"] }`";
+        found.push(Problem::new("/api", "the decision API listens nowhere", fix));
+    }
+    if let Some(policy) = &parts.policy {
+        let known: Vec<&str> = entry_points(policy.as_ref()).map(|(name, _)| name).collect();
+        found.extend(unknown("/api/policy", "policy entry point", &api.policy, &known));
+    }
+    if let Some(issuers) = &parts.issuers {
+        let known: Vec<&str> = issuers.iter().map(|issuer| issuer.name.as_str()).collect();
+        let named = api.issuers.iter().enumerate();
+        found.extend(named.filter_map(|(index, name)| {
+            unknown(&format!("/api/issuers/{index}"), "issuer", name, &known)
+        }));
+        if known.is_empty() && api.callers.iter().all(|caller| caller.key_hash.is_none()) {
+            let fix = "add an issuer under `issuers`, or a caller with a `key_hash`";
+            found.push(Problem::new("/api/callers", "nobody can ask: there is no credential", fix));
+        }
     }
     found
 }
@@ -68,8 +103,12 @@ fn of_headers(route: &RouteConfig, headers: &HeadersConfig) -> Vec<Problem> {
 
 /// What is odd, but works.
 pub(super) fn notes(config: &Config) -> Vec<Problem> {
-    let used: HashSet<&str> =
-        config.routes.iter().filter_map(|route| route.policy.as_deref()).collect();
+    let used: HashSet<&str> = config
+        .routes
+        .iter()
+        .filter_map(|route| route.policy.as_deref())
+        .chain(config.api.iter().map(|api| api.policy.as_str()))
+        .collect();
     let mut found: Vec<Problem> = entry_points(config.policy.as_ref())
         .filter(|(name, _)| !used.contains(name))
         .map(|(name, index)| {

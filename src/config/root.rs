@@ -7,6 +7,7 @@ use super::document::Document;
 use super::process::{ReloadConfig, RuntimeConfig};
 use crate::audit::config::AuditConfig;
 use crate::authn::{IssuerConfig, TokensConfig, issuer_problems};
+use crate::check::ask::ApiConfig;
 use crate::context::ContextConfig;
 use crate::model::Problem;
 use crate::policy::PolicyConfig;
@@ -57,6 +58,8 @@ pub struct Config {
     pub headers: HeadersConfig,
     /// Which rules apply to which request; the first match wins, no match is a denial.
     pub routes: Vec<RouteConfig>,
+    /// What the decision API (`listen.api`) answers, and to whom.
+    pub api: Option<ApiConfig>,
     /// Where the record of every Check goes.
     #[serde(default)]
     pub audit: AuditConfig,
@@ -85,12 +88,16 @@ pub struct Parts {
     pub headers: Option<HeadersConfig>,
     /// `routes`.
     pub routes: Option<Vec<RouteConfig>>,
+    /// `api`, which may be left out.
+    pub api: Option<Option<ApiConfig>>,
+    /// `listen`.
+    pub listen: Option<Listen>,
 }
 
 /// Notes what each section of `document` says is wrong with it. Sections are looked at one by
 /// one, so that a fault in one hides none in another.
 pub(super) fn sections(document: &mut Document) -> Parts {
-    on(document, "listen", Listen::problems);
+    let listen = on(document, "listen", Listen::problems);
     on(document, "limits", Limits::problems);
     on(document, "check", CheckBudget::problems);
     on(document, "drain", Drain::problems);
@@ -107,6 +114,10 @@ pub(super) fn sections(document: &mut Document) -> Parts {
         }),
         headers: on(document, "headers", HeadersConfig::problems),
         routes: on(document, "routes", |all: &Vec<RouteConfig>| crate::route::problems(all)),
+        api: on(document, "api", |api: &Option<ApiConfig>| {
+            api.as_ref().map(ApiConfig::problems).unwrap_or_default()
+        }),
+        listen,
     }
 }
 

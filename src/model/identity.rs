@@ -14,6 +14,8 @@ pub enum Method {
     None,
     /// A JWT whose signature, issuer, audience and times were verified.
     Jwt,
+    /// An authenticated caller of the decision API says who it is; nobody verified that.
+    Asserted,
 }
 
 impl Method {
@@ -23,6 +25,7 @@ impl Method {
         match self {
             Self::None => "none",
             Self::Jwt => "jwt",
+            Self::Asserted => "asserted",
         }
     }
 }

@@ -6,16 +6,22 @@ use super::{Digest, Fragment, Hasher};
 use crate::clock::Now;
 
 /// Which kind of listener the question came through; decisions of one door never answer another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Door {
     /// Envoy's gRPC Check.
+    #[default]
     Check,
+    /// The HTTP decision API.
+    Api,
 }
 
 impl Door {
-    fn tag(self) -> &'static [u8] {
+    /// The stable name: part of decision keys, and audit's field `door`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
         match self {
-            Self::Check => b"check",
+            Self::Check => "check",
+            Self::Api => "api",
         }
     }
 }
@@ -47,7 +53,7 @@ impl Input {
         Hasher::new("decision")
             .part(entry_point.as_bytes())
             .part(engine.as_bytes())
-            .part(door.tag())
+            .part(door.as_str().as_bytes())
             .part(revision.as_bytes())
             .part(self.identity.digest().as_bytes())
             .optional(part(&self.user).as_ref().map(<[u8; 32]>::as_slice))
@@ -145,6 +151,7 @@ mod tests {
             base.key("f", "embedded", Door::Check, "r"),
             base.key("e", "opa", Door::Check, "r"),
             base.key("e", "embedded", Door::Check, "s"),
+            base.key("e", "embedded", Door::Api, "r"),
             key(&Input { identity: Fragment::new(&json!({"method": "jwt"})), ..base.clone() }),
             key(&Input { user: Some(Fragment::new(&json!({}))), ..base.clone() }),
             key(&Input { token: Some(Fragment::new(&json!({}))), ..base.clone() }),
@@ -154,6 +161,6 @@ mod tests {
         ];
         keys.sort();
         keys.dedup();
-        assert_eq!(keys.len(), 10);
+        assert_eq!(keys.len(), 11);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{DecisionId, Reason};
+use super::{DecisionId, Door, Reason};
 
 /// How a Check ends. Doors turn it into their wire format totally; there is no fourth way.
 #[derive(Debug)]
@@ -153,6 +153,13 @@ pub struct StageTime {
 pub struct Record {
     /// This Check's own id.
     pub check_id: Box<str>,
+    /// Which kind of listener it came through.
+    pub door: Door,
+    /// Configured name of the decision API's caller, where it has one.
+    pub caller: Option<Arc<str>>,
+    /// Issuer and subject of the decision API's caller, where it came with a token; audit hashes
+    /// them.
+    pub caller_identity: Option<(Arc<str>, Arc<str>)>,
     /// Envoy's request id, if it matches `[A-Za-z0-9._-]{1,128}`.
     pub request_id: Option<Box<str>>,
     /// The route that matched.

@@ -75,6 +75,15 @@ codes! {
     /// The policy input would exceed its limits of bytes, depth, members or string length.
     InputTooLarge = "input_too_large", Deny(413);
 
+    /// The question to the decision API is not of the documented form.
+    RequestInvalid = "request_invalid", Deny(400);
+    /// A field of the question names a member that Portcullis itself sets.
+    FieldReserved = "field_reserved", Deny(400);
+    /// The API key is not one that is configured.
+    ApiKeyUnknown = "api_key_unknown", Deny(401);
+    /// The caller has no right to say this.
+    CallerNotPermitted = "caller_not_permitted", Deny(403);
+
     /// The route needs a credential and none came.
     CredentialMissing = "credential_missing", Deny(401);
     /// More than one credential, or one source twice.

@@ -5,8 +5,8 @@ use super::config::{AttributeConfig, BodyRule, Kind, PeerField, RouteConfig};
 use super::pattern::{Pattern, Var};
 use super::query::Param;
 
-/// Members of `context` that the core sets; no attribute takes their names.
-pub(super) const CORE: [&str; 9] =
+/// Members of `context` that the core sets; no attribute and no caller takes their names.
+pub const CORE: [&str; 9] =
     ["body_state", "host", "method", "path", "query", "scheme", "segments", "time", "time_ns"];
 
 /// What a route reads of a request beyond path and method.

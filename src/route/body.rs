@@ -12,7 +12,7 @@ use crate::model::{NotStrict, Refusal, Request, strict_json};
 
 /// A body as a route may read it.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Read<'r> {
+pub enum Read<'r> {
     /// JSON text without duplicate keys.
     Whole(&'r RawValue),
     /// Not that; the word is the value of `context.body_state`.
@@ -24,7 +24,7 @@ pub(super) enum Read<'r> {
 /// # Errors
 ///
 /// `input_too_large` for more than `max` bytes or too deep a nesting.
-pub(super) fn read(request: &Request, max: usize) -> Result<Read<'_>, Refusal> {
+pub fn read(request: &Request, max: usize) -> Result<Read<'_>, Refusal> {
     let body = &request.body;
     if body.partial {
         return Ok(Read::Not("partial"));

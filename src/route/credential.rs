@@ -8,7 +8,7 @@ const BEARER: &[u8] = b"bearer";
 
 /// What the `authorization` header holds.
 #[derive(Debug)]
-pub(super) enum Authorization<'r> {
+pub enum Authorization<'r> {
     /// There is none.
     Absent,
     /// One bearer token.
@@ -25,7 +25,8 @@ pub(super) enum Authorization<'r> {
 ///
 /// Values that Envoy joined by commas count as several credentials: taking one of them would let
 /// the backend take another. A comma inside another scheme's parameters is no second credential.
-pub(super) fn authorization(request: &Request) -> Authorization<'_> {
+#[must_use]
+pub fn authorization(request: &Request) -> Authorization<'_> {
     let mut values = request.headers.all("authorization");
     let Some(value) = values.next() else { return Authorization::Absent };
     if values.next().is_some() {

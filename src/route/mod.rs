@@ -26,11 +26,16 @@ mod target;
 mod trie;
 mod validate;
 
+pub use attributes::CORE as CORE_MEMBERS;
+pub use body::{Read as BodyRead, read as read_body};
 pub use config::{
     Access, ActionConfig, AttributeConfig, BodyRule, Forwarded, Kind, MatchConfig, Names,
     PathConfig, PeerField, RouteConfig, RoutesConfig, Spelling, Use, problems,
 };
+pub use credential::{Authorization, authorization};
 pub use facts::Facts;
+pub use limits::{DEPTH as MAX_DEPTH, MEMBERS as MAX_MEMBERS, STRING_BYTES as MAX_STRING};
+pub use pattern::is_identifier;
 pub use route::Route;
 pub use table::{Matched, Table};
 

@@ -140,7 +140,8 @@ fn literal(piece: &str) -> Result<Part, String> {
 }
 
 /// Whether `name` may name a variable or an attribute.
-pub(super) fn is_identifier(name: &str) -> bool {
+#[must_use]
+pub fn is_identifier(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }

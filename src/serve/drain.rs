@@ -10,11 +10,12 @@ use tokio::time::{sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::Asks;
 use super::config::{Drain, Envoy, Limits};
 use super::connection::{Door, Protocol};
 use super::ext_authz::{Health, Service};
 use super::gate::Gate;
-use super::http::admin;
+use super::http::{admin, api};
 use super::listener::Bounds;
 use super::ready::Ready;
 use crate::audit::Audit;
@@ -33,6 +34,8 @@ pub struct Doors {
     pub bounds: Bounds,
     /// Who decides.
     pub gate: Arc<Gate>,
+    /// What the decision API answers by; none where there is no such door.
+    pub asks: Option<Arc<dyn Asks>>,
     /// Bounds of connections and messages.
     pub limits: Limits,
     /// How it ends.
@@ -127,7 +130,8 @@ pub async fn run(doors: Doors, shutdown: Shutdown) -> Drained {
     let check = door("check", Protocol::Http2);
     let admin = door("admin", Protocol::Http1);
     let size = limits.max_check_size.as_usize();
-    let (service, health) = Service::new(doors.gate, doors.envoy.min_version, size).await;
+    let questions = door("api", Protocol::Http1);
+    let (service, health) = Service::new(doors.gate.clone(), doors.envoy.min_version, size).await;
     for bound in doors.bounds.check {
         tracing::info!(door = "check", address = %bound.endpoint, "listening");
         check.listen(bound, service.clone());
@@ -136,6 +140,13 @@ pub async fn run(doors: Doors, shutdown: Shutdown) -> Drained {
     for bound in doors.bounds.admin {
         tracing::info!(door = "admin", address = %bound.endpoint, "listening");
         admin.listen(bound, TowerToHyperService::new(router.clone()));
+    }
+    if let Some(asks) = doors.asks {
+        let router = api::router(doors.gate, asks, limits.header_timeout.0);
+        for bound in doors.bounds.api {
+            tracing::info!(door = "api", address = %bound.endpoint, "listening");
+            questions.listen(bound, TowerToHyperService::new(router.clone()));
+        }
     }
     drop(service);
 
@@ -146,7 +157,9 @@ pub async fn run(doors: Doors, shutdown: Shutdown) -> Drained {
     health.set(false).await;
     let _ = shutdown.now.run_until_cancelled(sleep(plan.notice)).await;
 
-    let complete = check.end(plan.cut, &shutdown.now).await;
+    let (checks, asked) =
+        tokio::join!(check.end(plan.cut, &shutdown.now), questions.end(plan.cut, &shutdown.now));
+    let complete = checks && asked;
     // Probes see that it drains until there is nothing left to drain.
     admin.end(Instant::now() + plan.margin.min(Duration::from_millis(200)), &shutdown.now).await;
     let flushed = flush(doors.audit, plan.end, &shutdown.now).await;

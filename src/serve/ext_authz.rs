@@ -13,4 +13,5 @@ mod response;
 mod service;
 mod wire;
 
+pub(super) use response::www_authenticate;
 pub(super) use service::{Health, Service};

@@ -3,6 +3,7 @@
 //! No other code emits them, so a Check that is cancelled cannot be forgotten and one that ends
 //! well cannot be told of twice.
 
+mod ask;
 mod facts;
 mod series;
 
@@ -20,7 +21,7 @@ use super::config::{CheckBudget, Limits};
 use super::{Arrival, Decide, Step};
 use crate::audit::{Audit, Event, Kind};
 use crate::clock::{Clock, Now};
-use crate::model::{BodyForm, Code, Outcome, Reason, Record, Refusal, Request};
+use crate::model::{BodyForm, Code, Door, Outcome, Reason, Record, Refusal, Request};
 use crate::telemetry::Metrics;
 
 /// The one way from a door to a decision.
@@ -54,6 +55,8 @@ struct Ticket<'g> {
     status: u16,
     /// Form of an answer that the gate itself makes.
     form: BodyForm,
+    /// What follows is told of in its place.
+    dismissed: bool,
     facts: Facts,
 }
 
@@ -105,10 +108,9 @@ impl Gate {
         timeout: Option<Duration>,
         render: impl Fn(&Outcome, &Facts) -> R,
     ) -> R {
-        let mut ticket = self.admit();
-        let outcome = if self.metrics.in_flight.get() > self.limit {
-            self.metrics.shed.inc();
-            refused(Code::Overloaded.into(), ticket.form)
+        let mut ticket = self.admit(Door::Check);
+        let outcome = if let Some(full) = self.full(&ticket) {
+            full
         } else {
             self.decide_within(receive, timeout, &mut ticket).await
         };
@@ -122,7 +124,15 @@ impl Gate {
         render(&outcome, &ticket.facts)
     }
 
-    fn admit(&self) -> Ticket<'_> {
+    /// The outcome where too many Checks are in flight.
+    fn full(&self, ticket: &Ticket<'_>) -> Option<Outcome> {
+        (self.metrics.in_flight.get() > self.limit).then(|| {
+            self.metrics.shed.inc();
+            refused(Code::Overloaded.into(), ticket.form)
+        })
+    }
+
+    fn admit(&self, door: Door) -> Ticket<'_> {
         self.metrics.in_flight.inc();
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         let check_id = format!("{:016x}-{count:x}", self.process).into_boxed_str();
@@ -133,7 +143,8 @@ impl Gate {
             reason: Code::Cancelled.into(),
             status: 503,
             form: BodyForm::Oauth,
-            facts: Facts::new(Record { check_id, ..Record::default() }),
+            dismissed: false,
+            facts: Facts::new(Record { check_id, door, ..Record::default() }),
         }
     }
 
@@ -143,12 +154,7 @@ impl Gate {
         timeout: Option<Duration>,
         ticket: &mut Ticket<'_>,
     ) -> Outcome {
-        let time = timeout.map_or(self.budget, |timeout| timeout.min(self.budget));
-        // A caller in a hurry still gets half of its time used to decide.
-        let time = time.saturating_sub(self.reserve).max(time / 2);
-        let now = ticket.now;
-        let deadline = now.mono.checked_add(time).unwrap_or(now.mono);
-        let arrival = Arrival { now, deadline };
+        let arrival = self.arrival(timeout, ticket);
         let journey = async {
             let request = match receive.await {
                 Ok(request) => request,
@@ -165,11 +171,19 @@ impl Gate {
             }
         };
         let guarded = AssertUnwindSafe(journey).catch_unwind();
-        match tokio::time::timeout_at(deadline.into(), guarded).await {
+        match tokio::time::timeout_at(arrival.deadline.into(), guarded).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => self.panicked(ticket),
             Err(_) => refused(Code::DeadlineExceeded.into(), ticket.form),
         }
+    }
+
+    fn arrival(&self, timeout: Option<Duration>, ticket: &Ticket<'_>) -> Arrival {
+        let time = timeout.map_or(self.budget, |timeout| timeout.min(self.budget));
+        // A caller in a hurry still gets half of its time used to decide.
+        let time = time.saturating_sub(self.reserve).max(time / 2);
+        let now = ticket.now;
+        Arrival { now, deadline: now.mono.checked_add(time).unwrap_or(now.mono) }
     }
 
     fn panicked(&self, ticket: &mut Ticket<'_>) -> Outcome {
@@ -198,6 +212,9 @@ impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         let gate = self.gate;
         gate.metrics.in_flight.dec();
+        if self.dismissed {
+            return;
+        }
         let took = gate.clock.now().mono.saturating_duration_since(self.now.mono);
         if self.facts.subject_hash.is_none() {
             self.facts.hash_subject(&gate.audit);
@@ -207,7 +224,9 @@ impl Drop for Ticket<'_> {
         }
         let route = self.facts.record.route.as_ref();
         gate.series.observe(self.kind, &self.reason, route, took);
+        let caller = self.facts.record.caller_identity.as_ref();
         gate.audit.emit(Event {
+            caller_hash: caller.map(|(issuer, subject)| gate.audit.subject_hash(issuer, subject)),
             at: self.now,
             took,
             kind: self.kind,

@@ -41,6 +41,8 @@ pub struct Bounds {
     pub check: Vec<Bound>,
     /// Of the admin door.
     pub admin: Vec<Bound>,
+    /// Of the decision API's door.
+    pub api: Vec<Bound>,
 }
 
 #[derive(Debug)]
@@ -61,14 +63,18 @@ pub fn bind(listen: &Listen) -> Result<Bounds, BindError> {
     let all = |door, list: &[Address]| {
         list.iter().map(|address| bind_one(door, address)).collect::<Result<Vec<_>, _>>()
     };
-    Ok(Bounds { check: all("check", &listen.check)?, admin: all("admin", &listen.admin)? })
+    Ok(Bounds {
+        check: all("check", &listen.check)?,
+        admin: all("admin", &listen.admin)?,
+        api: all("api", &listen.api)?,
+    })
 }
 
 impl Bounds {
     /// The certificates of every address, to be replaced while it is served.
     #[must_use]
     pub fn certificates(&self) -> Certificates {
-        let all = self.check.iter().chain(&self.admin);
+        let all = self.check.iter().chain(&self.admin).chain(&self.api);
         Certificates(all.filter_map(|bound| bound.tls.clone()).collect())
     }
 }

@@ -23,6 +23,7 @@ pub use listener::{BindError, Bound, Bounds, bind};
 pub use ready::{Part, Readiness, Ready};
 pub use tls::{Certificates, Secured};
 
+use crate::check::ask::Desk;
 use crate::clock::Now;
 use crate::model::{BoxFuture, Outcome, Record, Request};
 
@@ -47,6 +48,12 @@ pub trait Decide: Send + Sync + 'static {
         arrival: Arrival,
         record: &'a mut Record,
     ) -> Step<'a>;
+}
+
+/// What the decision API answers by.
+pub trait Asks: std::fmt::Debug + Send + Sync + 'static {
+    /// What is in force now; a question holds on to it until it is answered.
+    fn desk(&self) -> Option<std::sync::Arc<Desk>>;
 }
 
 /// How far a decision came without waiting.

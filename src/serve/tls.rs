@@ -71,7 +71,7 @@ impl Secured {
     /// Those that cannot be used, or are over at `now`; pointers are relative to `listen`.
     pub fn new(listen: &Listen, now: &Now) -> Result<Self, Vec<Problem>> {
         let (mut ready, mut problems) = (Vec::new(), Vec::new());
-        for (door, list) in [("check", &listen.check), ("admin", &listen.admin)] {
+        for (door, list) in listen.doors() {
             for (index, address) in list.iter().enumerate() {
                 let Some(tls) = address.tls() else { continue };
                 let at = format!("/{door}/{index}/tls");
@@ -108,7 +108,7 @@ impl Certificates {
 
     /// Shows when each door's first certificate ends.
     pub fn show(&self, metrics: &Metrics) {
-        for door in ["check", "admin"] {
+        for door in ["check", "admin", "api"] {
             let first = AtomicI64::new(i64::MAX);
             for tls in self.0.iter().filter(|tls| tls.door == door) {
                 first.fetch_min(tls.material.load().ends, Ordering::Relaxed);

@@ -20,12 +20,14 @@ pub struct Listen {
     pub check: Vec<Address>,
     /// Addresses of health, readiness and metrics.
     pub admin: Vec<Address>,
+    /// Addresses of the HTTP decision API; left out, there is none.
+    pub api: Vec<Address>,
 }
 
 impl Default for Listen {
     fn default() -> Self {
         let at = |text: &str| vec![Address::Plain(text.to_owned())];
-        Self { check: at("127.0.0.1:9191"), admin: at("127.0.0.1:9190") }
+        Self { check: at("127.0.0.1:9191"), admin: at("127.0.0.1:9190"), api: Vec::new() }
     }
 }
 
@@ -127,7 +129,12 @@ impl Listen {
     pub fn places(&self) -> String {
         let place = |address: &Address| format!("{} {}", address.text(), address.tls().is_some());
         let all = |list: &[Address]| list.iter().map(place).collect::<Vec<_>>();
-        format!("{:?} {:?}", all(&self.check), all(&self.admin))
+        format!("{:?}", self.doors().map(|(door, list)| (door, all(list))))
+    }
+
+    /// Every door with its addresses.
+    pub(in crate::serve) fn doors(&self) -> [(&'static str, &[Address]); 3] {
+        [("check", &self.check), ("admin", &self.admin), ("api", &self.api)]
     }
 
     /// Every problem that shows without binding.
@@ -135,8 +142,8 @@ impl Listen {
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut seen = Vec::new();
-        for (door, list) in [("check", &self.check), ("admin", &self.admin)] {
-            if list.is_empty() {
+        for (door, list) in self.doors() {
+            if list.is_empty() && door != "api" {
                 let fix = "name at least one address, or leave the key out for the default";
                 problems.push(Problem::new(format!("/{door}"), "the list is empty", fix));
             }
@@ -176,7 +183,7 @@ fn plaintext(door: &str, address: &Address, endpoint: &Endpoint, at: &str) -> Op
             "the reason is too short to be one",
             "say in a sentence who can reach this address and what keeps others out",
         )),
-        Address::Plain(text) if door == "check" && !socket.ip().is_loopback() => {
+        Address::Plain(text) if matches!(door, "check" | "api") && !socket.ip().is_loopback() => {
             Some(Problem::new(
                 at,
                 format!(
@@ -210,6 +217,7 @@ mod tests {
         let short = serde_json::json!({"address": "0.0.0.0:9191", "plaintext": "ok"});
         assert_eq!(listen(serde_json::json!({"check": [short]})).problems().len(), 1);
         assert_eq!(listen(serde_json::json!({"admin": ["0.0.0.0:9190"]})).problems(), []);
+        assert_eq!(listen(serde_json::json!({"api": ["0.0.0.0:9192"]})).problems().len(), 1);
     }
 
     #[test]

@@ -131,7 +131,7 @@ fn grpc_mappable(status: u16) -> u16 {
 }
 
 /// RFC 6750, section 3. The description is ours and within the characters allowed there.
-fn www_authenticate(challenge: &Challenge, description: &str) -> String {
+pub(in crate::serve) fn www_authenticate(challenge: &Challenge, description: &str) -> String {
     let mut out = format!("Bearer realm=\"{}\"", body::quoted(&challenge.realm));
     for (name, value) in [
         ("error", challenge.error),

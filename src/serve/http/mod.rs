@@ -1,4 +1,6 @@
-//! HTTP doors. Today there is one: health, readiness and metrics.
+//! HTTP doors: health, readiness and metrics; and the decision API.
 
 pub(super) mod admin;
+pub(super) mod api;
+mod api_answer;
 mod metrics_json;

@@ -154,6 +154,7 @@ impl Server {
         let doors = Doors {
             bounds,
             gate,
+            asks: None,
             limits: setup.limits,
             drain: setup.drain,
             envoy: setup.envoy,

@@ -1,0 +1,143 @@
+//! What the decision API answers with.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+use crate::check::ask::{Desk, Told};
+use crate::model::{Decision, Outcome};
+use crate::serve::ext_authz::www_authenticate;
+use crate::serve::gate::Facts;
+
+/// The API's description (`OpenAPI` 3.1) before the configuration's own sets are filled in.
+const DOCUMENT: &str = include_str!("openapi.json");
+
+/// The API's description, with the actions and resources that can be asked for.
+pub(super) fn document(desk: &Desk) -> String {
+    let mut document: Value = serde_json::from_str(DOCUMENT).unwrap_or_default();
+    let (actions, resources) = desk.vocabulary();
+    let sets = [("action", Some(actions)), ("resource", resources)];
+    for (member, names) in sets.into_iter().filter_map(|(at, names)| Some((at, names?))) {
+        let at = format!("/components/schemas/Question/properties/{member}");
+        if let Some(Value::Object(schema)) = document.pointer_mut(&at) {
+            schema.insert("enum".to_owned(), json!(names));
+        }
+    }
+    document.to_string()
+}
+
+/// An error: `{error, message}`.
+pub(super) fn problem(status: StatusCode, message: &str) -> Response {
+    let mut answer = (status, Json(error(status, message))).into_response();
+    answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+fn error(status: StatusCode, message: &str) -> Map<String, Value> {
+    let error = status.canonical_reason().unwrap_or("Refused");
+    Map::from_iter([("error".to_owned(), error.into()), ("message".to_owned(), message.into())])
+}
+
+/// The answer to a call with one question; also to a call that ends before its questions.
+pub(super) fn whole(outcome: &Outcome, facts: &Facts, told: Option<&Told>) -> Response {
+    match told {
+        Some(told) if !matches!(outcome, Outcome::Unavailable(_)) => {
+            fine(&decided(outcome, facts, told))
+        }
+        _ => {
+            let (status, message) = failure(outcome);
+            let mut answer = problem(status, &message);
+            let headers = answer.headers_mut();
+            match outcome {
+                Outcome::Unavailable(unavailable) => {
+                    headers.insert(header::RETRY_AFTER, unavailable.retry_after.into());
+                }
+                Outcome::Deny(deny) => {
+                    let challenge = deny.challenge.as_ref();
+                    let text = challenge.map(|c| www_authenticate(c, &deny.description));
+                    if let Some(value) = text.and_then(|text| HeaderValue::from_str(&text).ok()) {
+                        headers.insert(header::WWW_AUTHENTICATE, value);
+                    }
+                }
+                Outcome::Allow(_) => {}
+            }
+            answer
+        }
+    }
+}
+
+/// One element of a batch's answer.
+pub(super) fn item(outcome: &Outcome, facts: &Facts, told: Option<&Told>) -> Value {
+    match told {
+        Some(told) if !matches!(outcome, Outcome::Unavailable(_)) => decided(outcome, facts, told),
+        _ => {
+            let (status, message) = failure(outcome);
+            let mut members = error(status, &message);
+            members.insert("status".to_owned(), status.as_u16().into());
+            if let Outcome::Unavailable(unavailable) = outcome {
+                members.insert("retry_after".to_owned(), unavailable.retry_after.into());
+            }
+            Value::Object(members)
+        }
+    }
+}
+
+/// A batch's answer.
+pub(super) fn items(results: &[Value]) -> Response {
+    fine(&json!({ "results": results }))
+}
+
+fn fine(body: &Value) -> Response {
+    ([(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
+}
+
+fn decided(outcome: &Outcome, facts: &Facts, told: &Told) -> Value {
+    let (allow, reason, decision) = match outcome {
+        Outcome::Allow(allow) => (true, &allow.reason, allow.decision.as_deref()),
+        Outcome::Deny(deny) => (false, &deny.reason, deny.decision.as_deref()),
+        Outcome::Unavailable(unavailable) => (false, &unavailable.reason, None),
+    };
+    // Where no policy was asked, the question's own id names the denial.
+    let id = decision.map_or(&*facts.record.check_id, |decision| &*decision.id);
+    let mut said = Map::from_iter([
+        ("allow".to_owned(), allow.into()),
+        ("decision_id".to_owned(), id.into()),
+        ("reason".to_owned(), reason.as_str().into()),
+    ]);
+    if let Some(message) = decision.and_then(|decision| decision.message.as_deref()) {
+        said.insert("message".to_owned(), message.into());
+    }
+    if crate::check::is_stale(&facts.record) {
+        said.insert("stale".to_owned(), true.into());
+    }
+    json!({
+        "decision": said,
+        "user": &told.user,
+        "constraints": decision.and_then(constraints).unwrap_or_else(|| json!({})),
+        "timestamp": told.at.rfc3339(),
+    })
+}
+
+/// Only an object is of the documented form; anything else is wrapped so that it is not lost.
+fn constraints(decision: &Decision) -> Option<Value> {
+    match decision.constraints.as_deref()? {
+        object @ Value::Object(_) => Some(object.clone()),
+        other => Some(json!({ "value": other })),
+    }
+}
+
+fn failure(outcome: &Outcome) -> (StatusCode, String) {
+    match outcome {
+        Outcome::Unavailable(unavailable) => {
+            let message = format!("It cannot be decided at present ({}).", unavailable.reason);
+            (StatusCode::SERVICE_UNAVAILABLE, message)
+        }
+        Outcome::Deny(deny) => {
+            let status = StatusCode::from_u16(deny.status).unwrap_or(StatusCode::FORBIDDEN);
+            (status, deny.description.to_string())
+        }
+        // An allow is told of; without what is told it is none.
+        Outcome::Allow(_) => (StatusCode::INTERNAL_SERVER_ERROR, "The answer is missing.".into()),
+    }
+}

@@ -1,0 +1,8 @@
+//! The decision API: the real binary, asked by HTTP.
+
+mod batch;
+mod callers;
+mod decisions;
+mod hidden;
+mod schema;
+mod world;
