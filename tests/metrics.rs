@@ -30,10 +30,18 @@ fn served(text: &str) -> BTreeSet<String> {
 fn every_metric_is_listed_and_every_listed_one_is_served() {
     let world = Setup::quickstart().start();
     assert_eq!(world.ask(Ask::get(OWN).bearer(&Token::of("dam.operator").sign())).status, 200);
-    assert_eq!(served(&world.metrics()), listed());
+    let plain = served(&world.metrics());
+    // What only a door with TLS shows.
+    let secured = crate::tls::setup().start();
+    let refused = std::net::TcpStream::connect(("127.0.0.1", secured.ports.check)).unwrap();
+    std::io::Write::write_all(&mut &refused, b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    // Until it is closed; what it says before that is TLS's business.
+    drop(std::io::Read::read_to_end(&mut &refused, &mut Vec::new()));
+    let all: BTreeSet<_> = plain.union(&served(&secured.metrics())).cloned().collect();
+    assert_eq!(all, listed());
     // The same as JSON.
     let json = Ask::get("/metrics/json").send(world.ports.admin).text();
-    for name in listed() {
+    for name in plain {
         let name = name.strip_suffix("_total").unwrap_or(&name).to_owned();
         assert!(json.contains(&name), "{name} not in {json}");
     }

@@ -16,7 +16,7 @@ use crate::harness::{Ask, Setup, Token, World};
 
 const OWN: &str = "/cwms-data/timeseries?office=SPK&name=Elev";
 
-fn setup() -> Setup {
+pub(crate) fn setup() -> Setup {
     let plain = "check: [\"127.0.0.1:9191\"]";
     let tls = format!(
         "check:

@@ -19,6 +19,9 @@ pub struct InForce {
 
 impl InForce {
     pub(super) fn register(&self, r: &mut Registry) {
+        for outcome in ["ok", "failed"] {
+            drop(self.reloads.get_or_create(&OutcomeLabels { outcome }));
+        }
         r.register("config_reloads", "Reloads by outcome", self.reloads.clone());
         let about = "1 for the revision of the configuration in force";
         r.register("config_revision_info", about, self.revision.clone());

@@ -340,6 +340,8 @@ impl Metrics {
         for state in self.dependencies() {
             let labels = DependencyLabels { dependency: state.name.to_string() };
             self.breakers.get_or_create(&labels).set(state.breaker.gauge());
+            // There from the start, so that the first retry shows as a rise.
+            drop(self.retries.get_or_create(&labels));
         }
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
