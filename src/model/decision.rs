@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::Reason;
+use super::{Code, Reason};
 use crate::clock::{Expiry, Now};
 
 /// Names one evaluation; shared by every Check that its cached answer serves.
@@ -99,4 +99,26 @@ pub struct Evaluation {
     pub decided_at: Now,
     /// Until when the decision may answer again; `None` is not cached.
     pub expires: Option<Expiry>,
+}
+
+impl Decision {
+    /// A denial for `code` in place of what a policy answered, or did not.
+    #[must_use]
+    pub fn denied(code: Code, evaluation: Evaluation) -> Self {
+        Self {
+            id: evaluation.id,
+            allow: false,
+            reason: code.into(),
+            message: None,
+            status: None,
+            headers: Vec::new(),
+            response_headers: Vec::new(),
+            metadata: Map::new(),
+            constraints: None,
+            revision: evaluation.revision,
+            engine_decision_id: None,
+            decided_at: evaluation.decided_at,
+            expires: evaluation.expires,
+        }
+    }
 }

@@ -1,14 +1,12 @@
 //! From an engine's answer to a decision: what both engines do alike.
 
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use super::result::verdict;
 use super::{Evaluation, Finish, PolicyConfig, Question};
 use crate::clock::Expiry;
-use crate::model::{Code, Decision, DecisionId, Digest, Hasher};
+use crate::model::{Code, Decision, DecisionId, Digest, Hasher, Ids};
 
 /// What an entry point's decisions depend on beside input and engine.
 pub(super) struct Terms {
@@ -68,22 +66,7 @@ impl Terms {
         ttl: Option<f64>,
         revision: &Arc<str>,
     ) -> Decision {
-        let evaluation = self.evaluation(question, ttl, revision);
-        Decision {
-            id: evaluation.id,
-            allow: false,
-            reason: code.into(),
-            message: None,
-            status: None,
-            headers: Vec::new(),
-            response_headers: Vec::new(),
-            metadata: serde_json::Map::new(),
-            constraints: None,
-            revision: evaluation.revision,
-            engine_decision_id: None,
-            decided_at: evaluation.decided_at,
-            expires: evaluation.expires,
-        }
+        Decision::denied(code, self.evaluation(question, ttl, revision))
     }
 
     fn evaluation(&self, question: &Question, ttl: Option<f64>, revision: &Arc<str>) -> Evaluation {
@@ -113,12 +96,7 @@ pub(super) fn seconds(secs: f64) -> Duration {
     Duration::try_from_secs_f64(secs.floor()).unwrap_or(Duration::MAX)
 }
 
-/// 128 bits: a random half of the process's own and a counter.
 fn next_id() -> DecisionId {
-    static PREFIX: OnceLock<u64> = OnceLock::new();
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    // The standard library seeds it from the operating system's randomness.
-    let prefix = PREFIX.get_or_init(|| RandomState::new().build_hasher().finish());
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("{prefix:016x}{number:016x}").into()
+    static IDS: LazyLock<Ids> = LazyLock::new(Ids::default);
+    IDS.next().into()
 }

@@ -60,7 +60,8 @@ impl Finisher {
                     expires: evaluation.expires,
                 }
             }
-            Err(code) => denial(code, evaluation),
+            // Its lifetime is the verdict's: the same input would break the same rule again.
+            Err(code) => Decision::denied(code, evaluation),
         }
     }
 
@@ -126,24 +127,4 @@ fn reason(verdict: &Verdict) -> (Reason, Option<Box<str>>) {
 fn message(text: &str) -> Box<str> {
     let safe = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().take(MAX_MESSAGE).map(safe).collect::<String>().into()
-}
-
-/// A denial for `code` in place of what the policy answered. Its lifetime is the verdict's: the
-/// same input would break the same rule again.
-fn denial(code: Code, evaluation: Evaluation) -> Decision {
-    Decision {
-        id: evaluation.id,
-        allow: false,
-        reason: code.into(),
-        message: None,
-        status: None,
-        headers: Pairs::new(),
-        response_headers: Pairs::new(),
-        metadata: Map::new(),
-        constraints: None,
-        revision: evaluation.revision,
-        engine_decision_id: None,
-        decided_at: evaluation.decided_at,
-        expires: evaluation.expires,
-    }
 }

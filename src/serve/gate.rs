@@ -9,7 +9,6 @@ mod series;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -21,7 +20,7 @@ use super::config::{CheckBudget, Limits};
 use super::{Arrival, Decide, Step};
 use crate::audit::{Audit, Event, Kind};
 use crate::clock::{Clock, Now};
-use crate::model::{BodyForm, Code, Door, Outcome, Reason, Record, Refusal, Request};
+use crate::model::{BodyForm, Code, Door, Ids, Outcome, Reason, Record, Refusal, Request};
 use crate::telemetry::Metrics;
 
 /// The one way from a door to a decision.
@@ -34,9 +33,7 @@ pub struct Gate {
     limit: i64,
     budget: Duration,
     reserve: Duration,
-    /// First half of every Check's id; the second counts.
-    process: u64,
-    count: AtomicU64,
+    ids: Ids,
 }
 
 impl std::fmt::Debug for Gate {
@@ -72,11 +69,6 @@ impl Gate {
         budget: &CheckBudget,
         reasons: impl IntoIterator<Item = Arc<str>>,
     ) -> Self {
-        let mut seed = [0; 8];
-        // Ids need be unique, not secret: without random bytes the start time tells runs apart.
-        if getrandom::fill(&mut seed).is_err() {
-            seed = clock.now().unix_nanos.to_be_bytes();
-        }
         Self {
             decide,
             series: SeriesCache::new(metrics.clone(), reasons),
@@ -86,8 +78,7 @@ impl Gate {
             limit: i64::from(limits.max_in_flight),
             budget: budget.budget.0,
             reserve: budget.reserve.0,
-            process: u64::from_be_bytes(seed),
-            count: AtomicU64::new(0),
+            ids: Ids::default(),
         }
     }
 
@@ -134,8 +125,7 @@ impl Gate {
 
     fn admit(&self, door: Door) -> Ticket<'_> {
         self.metrics.in_flight.inc();
-        let count = self.count.fetch_add(1, Ordering::Relaxed);
-        let check_id = format!("{:016x}-{count:x}", self.process).into_boxed_str();
+        let check_id = self.ids.next();
         Ticket {
             gate: self,
             now: self.clock.now(),
