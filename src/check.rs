@@ -287,11 +287,7 @@ impl<'a> Journey<'a> {
         let (request, responder) = (self.request, &self.snapshot.responder);
         match end {
             End::Decided((decision, cache)) => {
-                self.record.decision_cache = cache;
-                self.record.decision_id = Some(Arc::clone(&decision.id));
-                self.record.engine_decision_id.clone_from(&decision.engine_decision_id);
-                self.record.revision = Some(Arc::clone(&decision.revision));
-                self.record.constraints.clone_from(&decision.constraints);
+                self.record.decided(&decision, cache);
                 responder.decided(request, terms, &decision, strip)
             }
             End::NoPolicy => {

@@ -158,7 +158,7 @@ fn envoys_timeout_counts_where_it_is_the_smaller() {
 fn s8_4_clients_that_go_away_harm_nobody_and_are_audited() {
     const GONE: u64 = 40;
     let world = Setup::quickstart().start();
-    world.backend.user_delay.store(300, Ordering::SeqCst);
+    world.backend.user_delay.store(150, Ordering::SeqCst);
     let ask = Ask::get(OWN).bearer(&Token::of("dam.operator").sign());
     for _ in 0..GONE {
         let mut stream = TcpStream::connect(("127.0.0.1", world.ports.envoy)).unwrap();

@@ -134,7 +134,7 @@ fn each_outcome_moves_exactly_its_series() {
             caches(&COLD),
             caches(&[("decision", "miss")]),
             stages(&["route", "authn", "context", "policy"]),
-            call("Ok"),
+            call("ok"),
         ],
     );
     exactly(
@@ -154,7 +154,7 @@ fn each_outcome_moves_exactly_its_series() {
             // Whether an old one may serve is asked after the failure.
             caches(&[("profile", "miss")]),
             stages(&["route", "authn", "context"]),
-            call("Failed"),
+            call("failed"),
         ],
     );
     assert!(world.metric("portcullis_checks_in_flight", &[]).abs() < 0.1);

@@ -34,12 +34,15 @@ impl Finish for Finishing {
 pub(super) struct RegoMapper {
     rule: Rule,
     limits: Limits,
+    /// Policies and rule: another rule of the same policies makes other contexts.
+    revision: String,
 }
 
 impl RegoMapper {
     pub(super) fn new(rule: Rule, limits: &EvaluationLimits) -> Self {
         let limits = Limits { time: limits.time.0, memory: limits.memory.as_usize() };
-        Self { rule, limits }
+        let revision = format!("{} {}", rule.bundle().revision(), rule.path());
+        Self { rule, limits, revision }
     }
 }
 
@@ -55,7 +58,7 @@ impl Mapper for RegoMapper {
     }
 
     fn revision(&self) -> &str {
-        self.rule.bundle().revision()
+        &self.revision
     }
 }
 

@@ -248,17 +248,18 @@ impl Keys {
         let timing = &self.timing;
         let fresh = fetched.fresh_for.unwrap_or(timing.refresh).clamp(timing.min, timing.max);
         let serves_for = fresh.max(timing.last_good_for);
-        self.install(fetched.parsed, fetched.body, Some(serves_for))?;
+        self.install(fetched.parsed, fetched.body, Some((fresh, serves_for)))?;
         Ok((fresh * 4 / 5).max(timing.min))
     }
 
-    /// Puts a good set in the place of the one that is held. A key that stays is the same
+    /// Puts a good set in the place of the one that is held; `lifetimes` are how long it is fresh
+    /// and how long it serves. A key that stays is the same
     /// allocation, so that what it verified stays verified.
     pub(super) fn install(
         &self,
         parsed: Parsed,
         body: Digest,
-        serves_for: Option<Duration>,
+        lifetimes: Option<(Duration, Duration)>,
     ) -> Result<(), &'static str> {
         let now = self.clock.now();
         let news = self.state().body.replace(body) != Some(body);
@@ -280,8 +281,9 @@ impl Keys {
         let keys: Vec<_> = parsed.keys.into_iter().map(keep).collect();
         let unchanged = keys.len() == old.keys.len() && keys.iter().all(|key| old.contains(key));
         let generation = if unchanged { old.generation } else { next_generation() };
-        let serves_until = serves_for.map(|lifetime| Expiry::after(&now, lifetime));
-        self.set.store(Arc::new(KeySet { keys, serves_until, generation }));
+        let fresh_until = lifetimes.map(|(fresh, _)| Expiry::after(&now, fresh));
+        let serves_until = lifetimes.map(|(_, serves)| Expiry::after(&now, serves));
+        self.set.store(Arc::new(KeySet { keys, serves_until, fresh_until, generation }));
         let mut state = self.state();
         state.good = Some(now);
         state.error = None;

@@ -6,6 +6,7 @@ use jsonwebtoken::Algorithm;
 
 use super::jwks::Key;
 use crate::clock::{Expiry, Now};
+use crate::model::CacheState;
 
 /// A set that is never changed, only replaced.
 #[derive(Debug, Default)]
@@ -13,6 +14,8 @@ pub(super) struct KeySet {
     pub keys: Vec<Arc<Key>>,
     /// Until when they serve; `None` is for ever (keys from a file).
     pub serves_until: Option<Expiry>,
+    /// Until when they are as the issuer wants them; past it what they verify is marked stale.
+    pub fresh_until: Option<Expiry>,
     /// Moves whenever a key comes or goes.
     pub generation: u64,
 }
@@ -21,6 +24,11 @@ impl KeySet {
     /// Whether there are keys that may still serve.
     pub(super) fn serves(&self, now: &Now) -> bool {
         !self.keys.is_empty() && !self.serves_until.is_some_and(|end| end.is_past(now))
+    }
+
+    /// `state`, or stale where the keys are past their freshness.
+    pub(super) fn mark(&self, state: CacheState, now: &Now) -> CacheState {
+        if self.fresh_until.is_some_and(|end| end.is_past(now)) { CacheState::Stale } else { state }
     }
 
     /// Whether `key` is one of these. Equal keys of later fetches are the same allocation.

@@ -179,7 +179,8 @@ impl Verifier {
         }
         let checked =
             demand::in_time(&entry.token, now).and_then(|()| demand::meets(&entry.token, asked));
-        Some(checked.map(|()| (Arc::clone(&entry.token), CacheState::Hit)))
+        let state = set.mark(CacheState::Hit, now);
+        Some(checked.map(|()| (Arc::clone(&entry.token), state)))
     }
 
     /// Whether a rejection still stands: the keys that it rests on have not changed.
@@ -241,7 +242,7 @@ impl Verifier {
         };
         self.verified.insert(hash, Arc::new(entry));
         demand::meets(&token, asked)?;
-        Ok((token, CacheState::Miss))
+        Ok((token, set.mark(CacheState::Miss, now)))
     }
 }
 

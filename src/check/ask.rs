@@ -209,9 +209,7 @@ impl Desk {
         let at = when.now;
         match self.decide(caller, ask, users, when, record).await {
             Ok(((decision, cache), user)) => {
-                record.decision_cache = cache;
-                record.decision_id = Some(Arc::clone(&decision.id));
-                record.revision = Some(Arc::clone(&decision.revision));
+                record.decided(&decision, cache);
                 let (request, terms) = (Request::default(), self.terms());
                 let outcome = self.responder.decided(&request, terms, &decision, Strip::default());
                 (outcome, Some(Told { user: self.shown(user.as_deref()), at }))

@@ -28,7 +28,8 @@ fn check(args: &Args) -> Result<String, Report> {
     let file = args.config.display();
     let (routes, revision) = (loaded.config.routes.len(), loaded.revision());
     let policies = prepared.policy_revision().map_or("none", |revision| revision);
-    Ok(format!("{file}: ok, {routes} routes, configuration {revision}, policies {policies}"))
+    let routes = if routes == 1 { "1 route".to_owned() } else { format!("{routes} routes") };
+    Ok(format!("{file}: ok, {routes}, configuration {revision}, policies {policies}"))
 }
 
 #[cfg(test)]

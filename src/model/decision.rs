@@ -10,7 +10,7 @@ use crate::clock::{Expiry, Now};
 /// Names one evaluation; shared by every Check that its cached answer serves.
 pub type DecisionId = Arc<str>;
 
-/// A policy's answer, checked for its shape (semantics 6.2) but not yet stamped or limited.
+/// A policy's answer, checked for its shape but not yet stamped or limited.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Verdict {
     /// Whether the request may pass.

@@ -139,6 +139,17 @@ impl CacheState {
     }
 }
 
+impl Record {
+    /// Notes the decision that answers.
+    pub fn decided(&mut self, decision: &super::Decision, cache: CacheState) {
+        self.decision_cache = cache;
+        self.decision_id = Some(Arc::clone(&decision.id));
+        self.engine_decision_id.clone_from(&decision.engine_decision_id);
+        self.revision = Some(Arc::clone(&decision.revision));
+        self.constraints.clone_from(&decision.constraints);
+    }
+}
+
 /// How long one stage took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StageTime {

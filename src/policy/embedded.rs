@@ -1,6 +1,7 @@
 //! Decides with the embedded engine.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -178,15 +179,21 @@ async fn evaluate(
     let (send, receive) = oneshot::channel();
     let cache = state.cache.clone();
     let job = move || {
-        let decision = Arc::new(entry.decide(&question));
-        if decision.expires.is_some() {
-            cache.insert(key, Kept(Arc::clone(&decision)));
+        let panicked = Refusal::new(Code::InternalError, "the evaluation panicked");
+        let decided = catch_unwind(AssertUnwindSafe(|| Arc::new(entry.decide(&question))));
+        let decided = decided.map_err(|_| panicked);
+        if let Ok(decision) = &decided
+            && decision.expires.is_some()
+        {
+            cache.insert(key, Kept(Arc::clone(decision)));
         }
         // Nobody waits where the process is ending.
-        drop(send.send(decision));
+        drop(send.send(decided));
     };
     if !state.workers.submit(job) {
         return Err(Refusal::new(Code::Overloaded, "too many evaluations wait"));
     }
-    receive.await.map_err(|_| Refusal::new(Code::InternalError, "the evaluation panicked"))
+    // The sender is dropped with a job that waited too long; a panic is caught within the job.
+    let late = Refusal::new(Code::Overloaded, "the evaluation waited too long for its turn");
+    receive.await.unwrap_or(Err(late))
 }

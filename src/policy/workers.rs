@@ -11,11 +11,16 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Jobs that may wait; beyond, a Check is better told at once.
-const MAX_WAITING: usize = 4096;
+const MAX_WAITING: usize = 1024;
+
+/// How long a job may wait: whoever asked has gone by then, and evaluating for nobody would
+/// keep those waiting who have not.
+const MAX_AGE: Duration = Duration::from_millis(500);
 
 /// Twice what an evaluation needs at most; only what is touched takes memory.
 const STACK: usize = 4 << 20;
@@ -38,7 +43,7 @@ impl std::fmt::Debug for Shared {
 
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<Job>,
+    jobs: VecDeque<(Instant, Job)>,
     closed: bool,
 }
 
@@ -60,7 +65,7 @@ impl Workers {
         if queue.jobs.len() >= MAX_WAITING {
             return false;
         }
-        queue.jobs.push_back(Box::new(job));
+        queue.jobs.push_back((Instant::now(), Box::new(job)));
         drop(queue);
         self.0.ready.notify_one();
         true
@@ -85,8 +90,10 @@ impl Shared {
     fn next(&self) -> Option<Job> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(job) = queue.jobs.pop_front() {
-                return Some(job);
+            while let Some((submitted, job)) = queue.jobs.pop_front() {
+                if submitted.elapsed() < MAX_AGE {
+                    return Some(job);
+                }
             }
             if queue.closed {
                 return None;
@@ -99,7 +106,6 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
-    use std::time::Duration;
 
     use super::*;
 
@@ -109,8 +115,12 @@ mod tests {
         let (send, receive) = mpsc::channel();
         let (block, blocked) = mpsc::channel::<()>();
         assert!(workers.submit(|| panic!("planted")));
-        assert!(workers.submit(move || assert!(blocked.recv().is_err())));
-        std::thread::sleep(Duration::from_millis(50));
+        let (start, started) = mpsc::channel();
+        assert!(workers.submit(move || {
+            start.send(()).unwrap();
+            assert!(blocked.recv().is_err());
+        }));
+        started.recv().unwrap();
         let mut taken = 0;
         while workers.submit({
             let send = send.clone();
@@ -122,5 +132,22 @@ mod tests {
         drop(block);
         drop(send);
         assert_eq!(receive.iter().count(), MAX_WAITING);
+    }
+
+    #[test]
+    fn a_job_that_waited_too_long_is_dropped_and_its_waiter_told() {
+        let workers = Workers::new(1).unwrap();
+        let (start, started) = mpsc::channel();
+        assert!(workers.submit(move || {
+            start.send(()).unwrap();
+            std::thread::sleep(MAX_AGE + Duration::from_millis(50));
+        }));
+        started.recv().unwrap();
+        let (send, receive) = mpsc::channel::<()>();
+        assert!(workers.submit(move || send.send(()).unwrap()));
+        assert!(receive.recv().is_err());
+        let (send, receive) = mpsc::channel::<()>();
+        assert!(workers.submit(move || send.send(()).unwrap()));
+        assert!(receive.recv().is_ok(), "the thread goes on");
     }
 }

@@ -33,7 +33,11 @@ impl HeadersConfig {
             let at = format!("/managed/{index}");
             if !is_token(name) {
                 let message = format!("`{name}` is not a lower-case header name");
-                problems.push(Problem::new(at, message, "write it as `x-auth-context`"));
+                let fix = match name.to_ascii_lowercase() {
+                    lower if is_token(&lower) => format!("write it as `{lower}`"),
+                    _ => "use lower-case letters, digits and hyphens".to_owned(),
+                };
+                problems.push(Problem::new(at, message, fix));
             } else if is_reserved(name) {
                 let message = format!("`{name}` belongs to HTTP or to Envoy");
                 problems.push(Problem::new(at, message, "choose a header name of your own"));

@@ -1,7 +1,5 @@
 //! Verdict → decision, once per evaluation.
 
-use serde_json::Map;
-
 use super::config::HeadersConfig;
 use super::document;
 use super::headers::{encode_value, is_reserved, is_token, join};
@@ -111,7 +109,7 @@ impl Finisher {
     }
 }
 
-/// The verdict's reason as a code, and its text where it is none (semantics 3.5).
+/// The verdict's reason as a code, and its text where it is none.
 fn reason(verdict: &Verdict) -> (Reason, Option<Box<str>>) {
     let Some(text) = &verdict.reason else {
         let code = if verdict.allow { Code::Allowed } else { Code::PolicyDenied };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::encoding::EncodeLabelSet;
 
 /// `portcullis_checks_total`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -41,7 +41,7 @@ pub(super) struct CacheResultLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct CallLabels {
     pub dependency: String,
-    pub outcome: CallOutcome,
+    pub outcome: &'static str,
 }
 
 /// A dependency.
@@ -79,7 +79,7 @@ pub(super) struct RefusedLabels {
 pub type DependencyName = Arc<str>;
 
 /// How a call to a dependency ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallOutcome {
     /// A useful answer.
     Ok,
@@ -95,4 +95,20 @@ pub enum CallOutcome {
     Shed,
     /// Not called: it failed too often lately.
     Open,
+}
+
+impl CallOutcome {
+    /// The label's value.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+            Self::Timeout => "timeout",
+            Self::Unreachable => "unreachable",
+            Self::Shed => "shed",
+            Self::Open => "open",
+        }
+    }
 }

@@ -260,7 +260,7 @@ impl Metrics {
 
     /// One call to a dependency ended.
     pub fn call(&self, dependency: &str, outcome: CallOutcome, took: Duration) {
-        let labels = CallLabels { dependency: dependency.to_owned(), outcome };
+        let labels = CallLabels { dependency: dependency.to_owned(), outcome: outcome.as_str() };
         self.calls.get_or_create(&labels).inc();
         let labels = DependencyLabels { dependency: dependency.to_owned() };
         self.call_seconds.get_or_create(&labels).observe(took.as_secs_f64());
@@ -385,7 +385,7 @@ mod tests {
             "portcullis_checks_total{outcome=\"allow\",reason=\"allowed\",route=\"r\"} 1",
             "portcullis_check_duration_seconds_count{outcome=\"allow\"} 1",
             "portcullis_cache_requests_total{cache=\"token\",result=\"hit\"} 1",
-            "portcullis_dependency_calls_total{dependency=\"user_api\",outcome=\"Timeout\"} 1",
+            "portcullis_dependency_calls_total{dependency=\"user_api\",outcome=\"timeout\"} 1",
             "portcullis_policy_revision_info{revision=\"b\"} 1",
         ] {
             assert!(text.contains(line), "{line} not in\n{text}");

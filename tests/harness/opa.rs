@@ -11,7 +11,9 @@ pub(crate) fn binary() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain([home.join("go/bin")])
-        .chain([Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools")])
+        .chain(
+            Path::new(env!("CARGO_BIN_EXE_portcullis")).ancestors().nth(2).map(|t| t.join("tools")),
+        )
         .map(|folder| folder.join("opa"))
         .find(|path| path.is_file())
         .expect("no opa: go install github.com/open-policy-agent/opa@v1.22.3")

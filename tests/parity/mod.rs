@@ -1,5 +1,5 @@
 //! The water-data policies decide alike on the embedded engine and on a real OPA server: the
-//! committed decisions, and at least ten thousand generated inputs (semantics 10.2).
+//! committed decisions, and at least ten thousand generated inputs.
 //!
 //! `PARITY_SEED` makes the inputs of a reported run again, `PARITY_INPUTS` asks for more of them.
 

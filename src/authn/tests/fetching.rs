@@ -136,7 +136,7 @@ async fn t07_a_bad_answer_never_replaces_good_keys() {
         until("healed", || error(&bench).is_none()).await;
     }
     let shown = bench.metrics.render().unwrap();
-    assert!(shown.contains(r#"dependency="jwks:main",outcome="Failed""#), "{shown}");
+    assert!(shown.contains(r#"dependency="jwks:main",outcome="failed""#), "{shown}");
 }
 
 #[tokio::test]

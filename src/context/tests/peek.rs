@@ -81,7 +81,7 @@ async fn a_warm_check_is_one_counted_hit() {
     for line in [
         "cache_requests_total{cache=\"context\",result=\"hit\"} 100",
         "cache_requests_total{cache=\"context\",result=\"miss\"} 1",
-        "dependency_calls_total{dependency=\"user_api\",outcome=\"Ok\"} 1",
+        "dependency_calls_total{dependency=\"user_api\",outcome=\"ok\"} 1",
         "cache_entries{cache=\"profile\"} 1",
         "cache_entries{cache=\"store\"} 1",
     ] {

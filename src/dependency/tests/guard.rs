@@ -64,7 +64,7 @@ async fn n01_an_open_breaker_answers_at_once_and_one_probe_finds_it_back() {
     assert_eq!(calls.load(Ordering::SeqCst), 3);
     let text = metrics.render().unwrap();
     assert!(text.contains("dependency_breaker_state{dependency=\"test\"} 2"), "{text}");
-    assert!(text.contains("outcome=\"Open\"} 1000"), "{text}");
+    assert!(text.contains("outcome=\"open\"} 1000"), "{text}");
 
     tokio::time::sleep(OPEN_FOR).await;
     let healed = Duration::from_millis(50);
@@ -132,7 +132,7 @@ async fn s3_6_statuses_about_one_user_move_no_breaker_and_server_errors_do() {
     }
     let calls = stub.calls();
     assert_eq!(get(&http, &format!("{}/200", stub.origin)).await.err(), Some(CallError::Open));
-    assert!(counted(&metrics, "Open"));
+    assert!(counted(&metrics, "open"));
     assert_eq!(stub.calls(), calls);
     tokio::time::sleep(OPEN_FOR).await;
     assert_eq!(get(&http, &format!("{}/200", stub.origin)).await.unwrap().status, 200);
@@ -153,5 +153,5 @@ async fn a_broken_connection_is_replaced_by_a_second_try() {
     });
     let (http, metrics) = client(&options());
     assert_eq!(get(&http, &url).await.unwrap().status, 200);
-    assert!(counted(&metrics, "Ok"), "one call, made twice");
+    assert!(counted(&metrics, "ok"), "one call, made twice");
 }

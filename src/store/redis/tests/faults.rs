@@ -149,7 +149,7 @@ async fn a_paused_redis_costs_its_time_out_a_few_times() {
     sut.recovers("key", SOON).await;
     server.signal("STOP");
     fails_and_then_costs_nothing(&sut).await;
-    assert!(sut.counts("dependency_calls_total{dependency=\"redis\",outcome=\"Timeout\"}"));
+    assert!(sut.counts("dependency_calls_total{dependency=\"redis\",outcome=\"timeout\"}"));
     server.signal("CONT");
     sut.recovers("key", SOON).await;
 }
