@@ -64,6 +64,8 @@ codes! {
     PathNotCanonical = "path_not_canonical", Deny(400);
     /// The host is missing, given twice or not a host name.
     HostInvalid = "host_invalid", Deny(400);
+    /// The Connection header asks the next hop to remove other headers.
+    ConnectionOptions = "connection_options", Deny(400);
     /// No configured route matches.
     NoRoute = "no_route", Deny(403);
     /// A parameter is given more than once or in contradicting places.

@@ -10,6 +10,7 @@
 mod attributes;
 mod body;
 mod config;
+mod connection;
 mod credential;
 mod facts;
 mod host;

@@ -48,7 +48,9 @@ impl Removals {
         let misleading: Vec<Box<str>> =
             MISLEADING.iter().filter(kept).map(|name| Box::from(*name)).collect();
         let with = |more: &[&str]| -> Arc<[Box<str>]> {
-            misleading.iter().cloned().chain(more.iter().map(|name| Box::from(*name))).collect()
+            // A credential for a proxy is none that a route verifies.
+            let names = more.iter().chain(["proxy-authorization"].iter());
+            misleading.iter().cloned().chain(names.map(|name| Box::from(*name))).collect()
         };
         Self {
             headers: [

@@ -7,7 +7,7 @@ use super::config::{PathConfig, RouteConfig};
 use super::route::Route;
 use super::target::{self, Target};
 use super::trie::{Index, Number};
-use super::{host, validate};
+use super::{connection, host, validate};
 use crate::model::{Code, Problem, Refusal, Request};
 
 /// All routes, indexed; immutable once built.
@@ -67,6 +67,7 @@ impl Table {
     pub fn find<'r>(&self, request: &'r Request) -> Result<Matched<'_, 'r>, Refusal> {
         let target = target::parse(&request.target, self.trust_envoy)?;
         let host = host::canonical(request)?;
+        connection::check(request)?;
         let mut best: Option<(Number, &Arc<Route>)> = None;
         self.index.candidates(&host, &target, request, |numbers| {
             let earlier = |n: &&Number| best.is_none_or(|(found, _)| **n < found);

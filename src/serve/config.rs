@@ -43,7 +43,7 @@ impl Default for Limits {
             max_connections: 1024,
             max_concurrent_streams: 1024,
             max_in_flight: 4096,
-            max_check_size: HumanSize(16 << 20),
+            max_check_size: HumanSize(1 << 20),
             max_connection_age: HumanDuration::secs(1800),
             handshake_timeout: HumanDuration::secs(5),
             header_timeout: HumanDuration::secs(5),

@@ -11,12 +11,15 @@ use crate::model::{Body, Code, Header, HeaderName, Headers, Peer, Refusal, Reque
 /// Envoy says with it that it cut the body (`allow_partial_message`).
 const PARTIAL: &str = "x-envoy-auth-partial-body";
 
+/// Most header fields of one request; Envoy itself takes 100 where nothing else is configured.
+const MAX_FIELDS: usize = 1024;
+
 const REQUEST_ID: &str = "x-request-id";
 
 /// Reads what Envoy says of the request.
 ///
 /// # Errors
-/// `request_missing` where there are no HTTP attributes.
+/// `request_missing` where there are no HTTP attributes, `too_large` for too many fields.
 pub(crate) fn read(check: CheckRequest) -> Result<Request, Refusal> {
     let missing = |what| Refusal::new(Code::RequestMissing, what);
     let attributes = check.attributes.ok_or(missing("no attributes"))?;
@@ -37,7 +40,7 @@ pub(crate) fn read(check: CheckRequest) -> Result<Request, Refusal> {
         ..Request::default()
     };
     let raw = http.header_map.map(|map| map.headers).unwrap_or_default();
-    let fields = headers(http.headers, raw, &mut request);
+    let fields = headers(http.headers, raw, &mut request)?;
     // The attribute is Envoy's stream id; the id that logs and backends share is the header.
     if let Some(id) = fields.iter().find(|field| field.name == REQUEST_ID) {
         request.id = String::from_utf8_lossy(&id.value).into_owned();
@@ -49,7 +52,14 @@ pub(crate) fn read(check: CheckRequest) -> Result<Request, Refusal> {
 
 /// The fields without pseudo-headers. Raw ones (`encode_raw_headers`) come first and win; their
 /// pseudo-headers hold the bytes that the text attributes cannot.
-fn headers(joined: Vec<Field>, raw: Vec<Field>, request: &mut Request) -> Vec<Header> {
+fn headers(
+    joined: Vec<Field>,
+    raw: Vec<Field>,
+    request: &mut Request,
+) -> Result<Vec<Header>, Refusal> {
+    if joined.len() + raw.len() > MAX_FIELDS {
+        return Err(Refusal::new(Code::TooLarge, "more than 1,024 header fields"));
+    }
     let mut fields = Vec::with_capacity(joined.len() + raw.len());
     for Field { key, value, raw_value } in raw {
         let value = if raw_value.is_empty() { value } else { raw_value };
@@ -71,7 +81,7 @@ fn headers(joined: Vec<Field>, raw: Vec<Field>, request: &mut Request) -> Vec<He
             fields.push(Header { name, value });
         }
     }
-    fields
+    Ok(fields)
 }
 
 fn body(text: Bytes, raw: Bytes, size: i64, fields: &[Header]) -> Body {

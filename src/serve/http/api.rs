@@ -13,6 +13,8 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::Body as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::api_answer::{document, item, items, problem, whole};
 use crate::check::ask::{Ask, Caller, Desk, Told, Users, When, Wrong};
@@ -30,13 +32,20 @@ struct Api {
     asks: Arc<dyn Asks>,
     /// How long a body may take to arrive.
     patience: Duration,
+    /// Room for bodies, in KiB: they arrive before anybody is known.
+    room: Arc<Semaphore>,
 }
+
+/// Bodies that arrive or are being answered at one time, in KiB.
+const ROOM: usize = 64 << 10;
 
 /// A call, read: its body is there, or why it is not.
 struct Call {
     request: Arc<model::Request>,
     read: Result<(), Refusal>,
     desk: Arc<Desk>,
+    /// Given back with the body.
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 /// The door's routes.
@@ -49,7 +58,7 @@ pub(crate) fn router(gate: Arc<Gate>, asks: Arc<dyn Asks>, patience: Duration) -
         .method_not_allowed_fallback(async || {
             problem(StatusCode::METHOD_NOT_ALLOWED, "This path is not asked with this method.")
         })
-        .with_state(Api { gate, asks, patience })
+        .with_state(Api { gate, asks, patience, room: Arc::new(Semaphore::new(ROOM)) })
 }
 
 async fn openapi(State(api): State<Api>) -> Response {
@@ -177,14 +186,28 @@ impl Api {
             headers: Headers::new(parts.headers.iter().map(field).collect()),
             ..model::Request::default()
         };
-        let read = match arrive(body, limit(desk.max_bodies()), self.patience).await {
+        let limit = limit(desk.max_bodies());
+        let room = self.room_for(&body, limit);
+        let arrived = match &room {
+            Some(_) => arrive(body, limit, self.patience).await,
+            None => Err(Refusal::new(Code::Overloaded, "too many bodies are arriving")),
+        };
+        let read = match arrived {
             Ok(bytes) => {
                 made.body.bytes = bytes;
                 Ok(())
             }
             Err(refusal) => Err(refusal),
         };
-        Some(Call { request: Arc::new(made), read, desk })
+        Some(Call { request: Arc::new(made), read, desk, _room: room })
+    }
+
+    /// Room for `body`, as large as it says it is or may be.
+    fn room_for(&self, body: &Body, limit: usize) -> Option<OwnedSemaphorePermit> {
+        let told = body.size_hint().exact().and_then(|told| usize::try_from(told).ok());
+        let kib = told.unwrap_or(limit).min(limit).div_ceil(1 << 10).max(1);
+        let kib = u32::try_from(kib.min(ROOM)).unwrap_or(u32::MAX);
+        Arc::clone(&self.room).try_acquire_many_owned(kib).ok()
     }
 }
 
