@@ -37,6 +37,8 @@ mod journey;
 #[cfg(test)]
 mod judge;
 #[cfg(test)]
+mod matrix;
+#[cfg(test)]
 mod metrics;
 #[cfg(test)]
 mod parity;
