@@ -47,6 +47,8 @@ mod redis;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]
+mod replicas;
+#[cfg(test)]
 mod rights;
 #[cfg(test)]
 mod secrets;

@@ -75,7 +75,13 @@ fn every_file_is_valid_on_every_version() {
 /// What is the same on all: whose header arrives, and what a denial is.
 fn holds(version: &str) {
     for (file, underscores) in [(QUICKSTART, false), (BARE, true)] {
-        let world = Setup::of(file).on(version).start();
+        // Time enough on a loaded machine: this is not about deadlines.
+        let world = Setup::of(file)
+            .on(version)
+            .envoy("timeout: 0.5s", "timeout: 5s")
+            .portcullis("check: { budget: 400ms", "check: { budget: 4s")
+            .portcullis("timeout: 350ms", "timeout: 3s")
+            .start();
         is_version(&world, version);
         spoofing::everywhere(&world, underscores);
         let before = world.counts();
