@@ -75,13 +75,8 @@ fn every_file_is_valid_on_every_version() {
 /// What is the same on all: whose header arrives, and what a denial is.
 fn holds(version: &str) {
     for (file, underscores) in [(QUICKSTART, false), (BARE, true)] {
-        // Time enough on a loaded machine: this is not about deadlines.
-        let world = Setup::of(file)
-            .on(version)
-            .envoy("timeout: 0.5s", "timeout: 5s")
-            .portcullis("check: { budget: 400ms", "check: { budget: 4s")
-            .portcullis("timeout: 350ms", "timeout: 3s")
-            .start();
+        let world =
+            Setup::of(file).on(version).envoy("timeout: 0.5s", "timeout: 10s").unhurried().start();
         is_version(&world, version);
         spoofing::everywhere(&world, underscores);
         let before = world.counts();
@@ -116,7 +111,7 @@ fn refused(answer: &Answer, status: u16, version: &str) {
 
 /// A Check whose user API fails, with what Envoy counted.
 fn failing(setup: Setup) -> (Answer, [u64; 3]) {
-    let world = setup.start();
+    let world = setup.envoy("timeout: 0.5s", "timeout: 10s").unhurried().start();
     world.backend.user_status.store(500, Ordering::SeqCst);
     let answer = world.ask(Ask::get(OWN).bearer(&Token::of("dam.operator").sign()));
     assert_eq!(world.backend.requests(), 0, "{answer:?}");

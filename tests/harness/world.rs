@@ -55,6 +55,15 @@ impl Setup {
         Self { portcullis: self.portcullis.map(|text| files::replace(&text, from, to)), ..self }
     }
 
+    /// With time for everything in the quickstart's configuration: for tests that are not about
+    /// deadlines and shall pass on a loaded machine.
+    pub(crate) fn unhurried(self) -> Self {
+        let policies = "  paths: [../../policies/cwms]\n";
+        self.portcullis("check: { budget: 400ms", "check: { budget: 8s")
+            .portcullis("timeout: 350ms", "timeout: 7s")
+            .portcullis(policies, &format!("{policies}  limits: {{ time: 5s }}\n"))
+    }
+
     /// With a file in its folder, which texts call `FOLDER`.
     pub(crate) fn file(mut self, name: &str, text: &str) -> Self {
         self.files.push((name.to_owned(), text.to_owned()));
