@@ -119,17 +119,19 @@ fn traffic(port: u16, token: &str, stop: &AtomicBool) -> Tally {
     tally
 }
 
+/// The clients end with a story that fails, too.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 /// Runs `story` in steady traffic and returns what all clients saw.
 fn in_traffic<T>(world: &World, story: impl FnOnce() -> T) -> (Tally, T) {
     let stop = AtomicBool::new(false);
     let token = Token::of("dam.operator").sign();
-    // The clients end with a story that fails, too.
-    struct Stop<'a>(&'a AtomicBool);
-    impl Drop for Stop<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::SeqCst);
-        }
-    }
     std::thread::scope(|scope| {
         let clients = start(scope, world.ports.envoy, &token, &stop);
         let told = {
