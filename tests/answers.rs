@@ -9,7 +9,7 @@ use crate::harness::{Answer, Ask, Setup, Token};
 
 const OWN: &str = "/cwms-data/timeseries?office=SPK&name=Elev";
 
-fn unavailable(answer: &Answer) {
+pub(crate) fn unavailable(answer: &Answer) {
     assert_eq!(answer.status, 503, "{answer:?}");
     assert!(answer.header("retry-after").parse::<u64>().is_ok(), "{answer:?}");
     assert_eq!(answer.header("cache-control"), "no-store", "{answer:?}");

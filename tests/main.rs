@@ -37,6 +37,8 @@ mod journey;
 #[cfg(test)]
 mod judge;
 #[cfg(test)]
+mod matrix;
+#[cfg(test)]
 mod metrics;
 #[cfg(test)]
 mod parity;
@@ -44,6 +46,8 @@ mod parity;
 mod redis;
 #[cfg(test)]
 mod reload;
+#[cfg(test)]
+mod replicas;
 #[cfg(test)]
 mod rights;
 #[cfg(test)]

@@ -41,7 +41,7 @@ fn ours(what: &str, answer: &Answer, id: &str) {
 }
 
 /// On the bare file every request reaches Portcullis; on a shipped one Envoy refuses underscores.
-fn everywhere(world: &World, underscores: bool) {
+pub(crate) fn everywhere(world: &World, underscores: bool) {
     let token = Token::of("dam.operator").sign();
     let paths = [
         (Ask::get(OWN).bearer(&token), "DAM.OPERATOR"),

@@ -126,7 +126,7 @@ impl Drain {
 #[serde(deny_unknown_fields, default)]
 pub struct Envoy {
     /// The oldest Envoy that asks. From 1.37 on an unavailable answer is a 503 with
-    /// `Retry-After`; 1.36 can only be told by a gRPC error, which it answers with a bare 403.
+    /// `Retry-After`; 1.36 can only be told by a gRPC error, which it answers with its `status_on_error`.
     pub min_version: EnvoyVersion,
 }
 

@@ -20,8 +20,8 @@ pub(crate) use world::{Setup, World};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// The repository.
 pub(crate) fn root() -> &'static Path {
@@ -45,18 +45,28 @@ pub(crate) fn port() -> u16 {
 
 /// The Envoy of these tests: `ENVOY`, else one on PATH, else fetched once.
 pub(crate) fn envoy() -> &'static Path {
-    static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
-        // The binary lies in <target>/<profile>/; so the fetched Envoy is where scripts put it.
-        let binary = Path::new(env!("CARGO_BIN_EXE_portcullis"));
-        let script = "set -euo pipefail; . deploy/lib.sh; find_envoy";
-        let found = Command::new("bash")
-            .args(["-c", script])
-            .current_dir(root())
-            .env("CARGO_TARGET_DIR", binary.ancestors().nth(2).unwrap())
-            .output()
-            .unwrap();
-        assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
-        PathBuf::from(String::from_utf8(found.stdout).unwrap().trim())
-    });
+    static PATH: LazyLock<PathBuf> = LazyLock::new(|| found("find_envoy"));
     &PATH
+}
+
+/// The Envoy of that version, fetched once.
+pub(crate) fn envoy_of(version: &str) -> PathBuf {
+    // One at a time: two tests may want the same one.
+    static FETCH: Mutex<()> = Mutex::new(());
+    let _one = FETCH.lock().unwrap_or_else(PoisonError::into_inner);
+    found(&format!("envoy_of {version}"))
+}
+
+/// The path that a function of `deploy/lib.sh` prints.
+fn found(function: &str) -> PathBuf {
+    // The binary lies in <target>/<profile>/; so the fetched Envoy is where scripts put it.
+    let binary = Path::new(env!("CARGO_BIN_EXE_portcullis"));
+    let found = Command::new("bash")
+        .args(["-c", &format!("set -euo pipefail; . deploy/lib.sh; {function}")])
+        .current_dir(root())
+        .env("CARGO_TARGET_DIR", binary.ancestors().nth(2).unwrap())
+        .output()
+        .unwrap();
+    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
+    PathBuf::from(String::from_utf8(found.stdout).unwrap().trim())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::certs::Authority;
 use super::files::{self, Folder, Ports};
-use super::{Answer, Ask, Process, envoy, port, tokens};
+use super::{Answer, Ask, Process, envoy, envoy_of, port, tokens};
 use crate::kit::backend::{self, Backend};
 
 /// What a world is made of.
@@ -15,13 +15,14 @@ pub(crate) struct Setup {
     envoy: String,
     portcullis: Option<String>,
     files: Vec<(String, String)>,
+    version: Option<String>,
 }
 
 impl Setup {
     /// An Envoy file of the repository, and Portcullis with the quickstart's configuration.
     pub(crate) fn of(envoy: &str) -> Self {
         let portcullis = Some(files::shipped("deploy/config/quickstart.yaml"));
-        Self { envoy: files::shipped(envoy), portcullis, files: Vec::new() }
+        Self { envoy: files::shipped(envoy), portcullis, files: Vec::new(), version: None }
     }
 
     /// The quickstart.
@@ -32,6 +33,11 @@ impl Setup {
     /// An Envoy that protects nothing by itself.
     pub(crate) fn bare() -> Self {
         Self::of("tests/data/envoy-bare.yaml")
+    }
+
+    /// On the Envoy of that version.
+    pub(crate) fn on(self, version: &str) -> Self {
+        Self { version: Some(version.to_owned()), ..self }
     }
 
     /// Nobody answers the Checks.
@@ -47,6 +53,15 @@ impl Setup {
     /// With another text in Portcullis' configuration.
     pub(crate) fn portcullis(self, from: &str, to: &str) -> Self {
         Self { portcullis: self.portcullis.map(|text| files::replace(&text, from, to)), ..self }
+    }
+
+    /// With time for everything in the quickstart's configuration: for tests that are not about
+    /// deadlines and shall pass on a loaded machine.
+    pub(crate) fn unhurried(self) -> Self {
+        let policies = "  paths: [../../policies/cwms]\n";
+        self.portcullis("check: { budget: 400ms", "check: { budget: 8s")
+            .portcullis("timeout: 350ms", "timeout: 7s")
+            .portcullis(policies, &format!("{policies}  limits: {{ time: 5s }}\n"))
     }
 
     /// With a file in its folder, which texts call `FOLDER`.
@@ -112,7 +127,8 @@ impl World {
         let text = files::envoy(&setup.envoy, ports, &dir.join("check.sock"));
         let text = text.replace("/etc/envoy/tls", &dir.join("tls").display().to_string());
         let config = folder.write("envoy.yaml", &text.replace("FOLDER", &here));
-        let mut command = Command::new(envoy());
+        let binary = setup.version.map_or_else(|| envoy().to_owned(), |v| envoy_of(&v));
+        let mut command = Command::new(binary);
         command.arg("-c").arg(config).args(["--use-dynamic-base-id", "--concurrency", "1"]);
         command.args(["--log-level", "warning", "--file-flush-interval-msec", "20"]);
         let mut process = Process::start("envoy", dir, &mut command);
