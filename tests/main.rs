@@ -55,6 +55,8 @@ mod secrets;
 #[cfg(test)]
 mod shapes;
 #[cfg(test)]
+mod soak;
+#[cfg(test)]
 mod spellings;
 #[cfg(test)]
 mod spoofing;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -45,6 +45,8 @@ pub(crate) struct Backend {
     pub(crate) user_delay: AtomicU64,
     /// What the user API answers instead of what it knows.
     pub(crate) user_profile: Mutex<Option<Value>>,
+    /// Whether the user API's answers end before what their length says.
+    pub(crate) user_cut: AtomicBool,
     requests: AtomicU64,
     user_calls: AtomicU64,
     watched: Mutex<BTreeMap<Vec<u8>, u64>>,
@@ -138,6 +140,9 @@ impl Backend {
         tokio::time::sleep(Duration::from_millis(self.user_delay.load(Ordering::SeqCst))).await;
         if let Ok(status) = StatusCode::from_u16(self.user_status.load(Ordering::SeqCst)) {
             return echo::json(status, &json!({ "message": "as told" }));
+        }
+        if self.user_cut.load(Ordering::SeqCst) {
+            return echo::cut();
         }
         let told = self.user_profile.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(profile) = told {

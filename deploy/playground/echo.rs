@@ -4,7 +4,7 @@ use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, StreamBody};
@@ -27,6 +27,14 @@ pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
 pub(crate) fn json(status: StatusCode, value: &Value) -> Result<Response<Body>, Error> {
     let body = full(format!("{value}\n"));
     Ok(Response::builder().status(status).header(CONTENT_TYPE, "application/json").body(body)?)
+}
+
+/// JSON that ends in the middle, and before what the length says.
+pub(crate) fn cut() -> Result<Response<Body>, Error> {
+    let frames = [Ok(Frame::data(Bytes::from_static(b"{\"user-name\":\"DAM")))];
+    let body = StreamBody::new(futures_util::stream::iter(frames)).boxed();
+    let answer = Response::builder().header(CONTENT_TYPE, "application/json");
+    Ok(answer.header(CONTENT_LENGTH, 500).body(body)?)
 }
 
 /// Printable ASCII as it is, any other byte and the backslash as `\xNN`.

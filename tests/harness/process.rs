@@ -44,6 +44,14 @@ impl Process {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
+    /// What it holds in memory now, KiB; 0 once it has ended.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let text = text.unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    }
+
     /// Sends a signal by name, such as `TERM`.
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();

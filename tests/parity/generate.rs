@@ -48,7 +48,7 @@ const SECOND: i64 = 1_000_000_000;
 const HOUR: i64 = 3_600 * SECOND;
 
 /// The generator `SplitMix64`: small, and the same everywhere.
-pub(super) struct Generator(u64);
+pub(crate) struct Generator(u64);
 
 /// Members of an object in the making.
 type Members = Map<String, Value>;
@@ -58,7 +58,7 @@ fn set(members: &mut Members, name: &str, value: impl Into<Value>) {
 }
 
 impl Generator {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -70,21 +70,21 @@ impl Generator {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % u64::try_from(bound).unwrap()).unwrap()
     }
 
     /// A number from `low` to `high`, both included.
-    fn between(&mut self, low: i64, high: i64) -> i64 {
+    pub(crate) fn between(&mut self, low: i64, high: i64) -> i64 {
         let width = u64::try_from(high - low + 1).unwrap();
         low + i64::try_from(self.next() % width).unwrap()
     }
 
-    fn chance(&mut self, percent: usize) -> bool {
+    pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }
 

@@ -3,7 +3,7 @@
 //!
 //! `PARITY_SEED` makes the inputs of a reported run again, `PARITY_INPUTS` asks for more of them.
 
-mod generate;
+pub(crate) mod generate;
 
 use std::collections::BTreeMap;
 use std::path::Path;
