@@ -3,8 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
-const OFFICES: [&str; 9] = ["SPK", "SWT", "SPL", "SPN", "FTW", "GAL", "MVR", "HQ", "XYZ"];
-const ROLES: [&str; 9] = [
+pub(super) const OFFICES: [&str; 9] =
+    ["SPK", "SWT", "SPL", "SPN", "FTW", "GAL", "MVR", "HQ", "XYZ"];
+pub(super) const ROLES: [&str; 9] = [
     "dam_operator",
     "water_manager",
     "data_manager",
@@ -51,9 +52,9 @@ const HOUR: i64 = 3_600 * SECOND;
 pub(crate) struct Generator(u64);
 
 /// Members of an object in the making.
-type Members = Map<String, Value>;
+pub(super) type Members = Map<String, Value>;
 
-fn set(members: &mut Members, name: &str, value: impl Into<Value>) {
+pub(super) fn set(members: &mut Members, name: &str, value: impl Into<Value>) {
     members.insert(name.to_owned(), value.into());
 }
 
@@ -89,7 +90,7 @@ impl Generator {
     }
 
     /// Up to `most` different ones.
-    fn some(&mut self, of: &[&'static str], most: usize) -> Vec<&'static str> {
+    pub(super) fn some(&mut self, of: &[&'static str], most: usize) -> Vec<&'static str> {
         let mut taken: Vec<&str> = (0..self.below(most + 1)).map(|_| self.pick(of)).collect();
         taken.sort_unstable();
         taken.dedup();
@@ -345,63 +346,5 @@ impl Generator {
         if self.chance(80) {
             set(context, "approver_id", self.pick(&["z", "z", "S", "ANN", "mo", ""]));
         }
-    }
-
-    /// A user API's answer, or claims, for the mapping rule.
-    pub(super) fn profile(&mut self) -> Value {
-        let mut input = Members::new();
-        set(&mut input, "identity", json!({"method": "jwt", "subject": "s"}));
-        let mut token = Members::new();
-        if self.chance(70) {
-            set(&mut token, "preferred_username", self.odd(json!("ann")));
-        }
-        if self.chance(60) {
-            set(&mut token, "realm_access", json!({"roles": self.some(&ROLES, 3)}));
-        }
-        if self.chance(50) {
-            set(&mut token, "email", self.odd(json!("a@example.test")));
-        }
-        set(&mut input, "token", token);
-        if self.chance(80) {
-            let mut profile = Members::new();
-            set(&mut profile, "user-name", self.odd(json!("Ann.Lee")));
-            let mut roles = Members::new();
-            for office in self.some(&OFFICES, 3) {
-                let held = json!(self.some(&ROLES, 3));
-                set(&mut roles, office, self.odd(held));
-            }
-            set(&mut profile, "roles", roles);
-            for (name, value) in [
-                ("email", json!("Ann@example.test")),
-                ("persona", json!("dam_operator")),
-                ("timezone", json!("UTC")),
-                ("shift-start", json!(6)),
-                ("shift-end", json!(18)),
-                ("allowed-parameters", json!(["Stage"])),
-                ("partnership-expiry", json!("2027-01-01T00:00:00.5+01:00")),
-                ("primary-office", json!("SPK")),
-                (
-                    "ts-group-privileges",
-                    json!([{"ts-group-code": 1, "ts-group-id": "A", "privilege": "read", "embargo-hours": 1.5}]),
-                ),
-            ] {
-                if self.chance(40) {
-                    let value = self.odd(value);
-                    set(&mut profile, name, value);
-                }
-            }
-            set(&mut input, "profile", profile);
-        }
-        Value::Object(input)
-    }
-
-    /// Mostly `value`, now and then another type.
-    fn odd(&mut self, value: Value) -> Value {
-        if self.chance(95) {
-            return value;
-        }
-        [json!(null), json!(7), json!(""), json!([]), json!({}), json!(true), json!([null])]
-            [self.below(7)]
-        .clone()
     }
 }

@@ -4,6 +4,7 @@
 //! `PARITY_SEED` makes the inputs of a reported run again, `PARITY_INPUTS` asks for more of them.
 
 pub(crate) mod generate;
+mod profile;
 
 use std::collections::BTreeMap;
 use std::path::Path;
