@@ -134,7 +134,7 @@ impl Bundle {
     }
 
     /// The strings that the rules at `paths` may give as their reasons, as far as they are
-    /// literals anywhere in what these rules reach, [`MAX_REASONS`] of them at most. Strings that
+    /// literals anywhere in what these rules reach, 512 of them at most. Strings that
     /// stand where a reason does (a member `reason`, a rule named so) come first. There are more
     /// than are ever given, since a policy may compute its reason; each has a reason's form.
     #[must_use]
