@@ -106,3 +106,12 @@ fn s1_7_an_access_token_leaves_the_query_or_the_request_is_refused() {
     let forwarding = json!({"forward_credentials": ["access_token"]});
     assert!(strip(forwarding, &get("/?a=1&a=2&access_token=x"), false).unwrap().query.is_empty());
 }
+
+#[test]
+fn s7_3_a_connection_header_that_names_others_matches_no_route() {
+    let table = crate::route::tests::one(json!({}));
+    let named = with_headers("/", &[("connection", "upgrade, x-auth-context")]);
+    let code = table.find(&named).map(drop).map_err(|refusal| refusal.code);
+    assert_eq!(code, Err(crate::model::Code::ConnectionOptions));
+    assert!(table.find(&with_headers("/", &[("connection", "upgrade")])).is_ok());
+}
