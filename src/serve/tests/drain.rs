@@ -8,6 +8,14 @@ use super::*;
 
 const GRACE: Duration = Duration::from_millis(1500);
 
+/// A grace time that a stall of the machine does not use up.
+const LONG: Duration = Duration::from_secs(8);
+
+fn patient() -> Setup {
+    let drain = Drain { grace: HumanDuration::secs(LONG.as_secs()), ..Drain::default() };
+    Setup { drain, ..Setup::default() }
+}
+
 async fn health(client: &mut HealthClient<Channel>) -> i32 {
     let request = HealthCheckRequest { service: String::new() };
     client.check(request).await.unwrap().into_inner().status
@@ -23,24 +31,26 @@ async fn serving(server: &Server) -> HealthClient<Channel> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn o01_checks_in_flight_finish_and_the_rest_ends_early() {
-    let server = Server::start(Setup::default());
+    let server = Server::start(patient());
     let mut client = server.client().await;
     client.check(get("/a")).await.unwrap();
     let mut late = client.clone();
-    let under_way = tokio::spawn(async move { late.check(get("/slow?300")).await });
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    let under_way = tokio::spawn(async move { late.check(get("/slow?1000")).await });
+    while server.metrics.in_flight.get() == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     let address = server.address();
     let (drained, took, events) = server.end().await;
     assert_eq!(code(&under_way.await.unwrap().unwrap().into_inner()), 0);
     assert_eq!(drained, Drained { complete: true, flushed: true });
-    assert!(took < Duration::from_secs(1), "an idle keep-alive peer is no reason: {took:?}");
+    assert!(took < LONG / 2, "an idle keep-alive peer is no reason: {took:?}");
     assert_eq!(events.len(), 2, "also the one that finished while draining");
     assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nothing listens");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn o01_peers_that_send_nothing_or_a_preface_hold_nothing_up() {
-    let server = Server::start(Setup::default());
+    let server = Server::start(patient());
     let mut open = Vec::new();
     for opening in [&b""[..], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0", b"PRI"] {
         let mut stream = tokio::net::TcpStream::connect(server.address()).await.unwrap();
@@ -49,7 +59,7 @@ async fn o01_peers_that_send_nothing_or_a_preface_hold_nothing_up() {
     }
     tokio::time::sleep(Duration::from_millis(50)).await;
     let (drained, took, _) = server.end().await;
-    assert!(drained.flushed && took < GRACE, "{took:?}");
+    assert!(drained.flushed && took < LONG, "{took:?}");
     drop(open);
 }
 
@@ -94,11 +104,11 @@ impl Drop for Stopped {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn o01_a_peer_that_stopped_holds_nothing_up() {
-    let server = Server::start(Setup::default());
-    let stopped = Stopped::start(&server, "/slow?300");
+    let server = Server::start(patient());
+    let stopped = Stopped::start(&server, "/slow?2000");
     let (drained, took, events) = server.end().await;
     assert_eq!(drained, Drained { complete: false, flushed: true });
-    assert!(took < GRACE, "{took:?}");
+    assert!(took < LONG, "{took:?}");
     assert_eq!(events.len(), 1);
     assert_eq!(events[0]["outcome"], "allow", "its Check finished all the same");
     drop(stopped);
@@ -132,7 +142,7 @@ async fn o01_the_first_signal_drains_and_the_second_ends_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn o01_health_says_not_serving_first_and_watchers_hold_nothing_up() {
-    let drain = Drain { grace: HumanDuration::millis(1500), notice: HumanDuration::millis(300) };
+    let drain = Drain { grace: HumanDuration::secs(8), notice: HumanDuration::millis(1000) };
     let server = Server::start(Setup { drain, ..Setup::default() });
     let mut probe = serving(&server).await;
     let mut client = server.client().await;
@@ -146,7 +156,7 @@ async fn o01_health_says_not_serving_first_and_watchers_hold_nothing_up() {
     let answer = client.check(get("/a")).await.unwrap().into_inner();
     assert_eq!(code(&answer), 0, "still answered within the notice");
     let drained = server.ended.await.unwrap();
-    assert!(drained.flushed && start.elapsed() < GRACE, "{:?}", start.elapsed());
+    assert!(drained.flushed && start.elapsed() < LONG, "{:?}", start.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -154,7 +164,7 @@ async fn o01_a_second_signal_ends_at_once() {
     let drain = Drain { grace: HumanDuration::secs(60), ..Drain::default() };
     let server = Server::start(Setup { drain, ..Setup::default() });
     let mut client = server.client().await;
-    let under_way = tokio::spawn(async move { client.check(get("/slow?4000")).await });
+    let under_way = tokio::spawn(async move { client.check(get("/slow?9000")).await });
     while server.metrics.in_flight.get() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -163,7 +173,7 @@ async fn o01_a_second_signal_ends_at_once() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     let (drained, _, events) = server.end().await;
     assert!(!drained.complete && drained.flushed);
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert_eq!(events.len(), 1);
     assert!(under_way.await.unwrap().is_err());
 }
