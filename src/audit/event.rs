@@ -71,20 +71,32 @@ impl SubjectHash {
     /// Hashes under `key`; the parts are length-prefixed, so none runs into the other.
     #[must_use]
     pub(super) fn new(key: &[u8; 32], issuer: &str, subject: &str) -> Self {
-        let mut hasher = blake3::Hasher::new_keyed(key);
+        // Gathered and hashed in one go, as the state of an incremental hash is two kilobytes.
+        let mut parts = Vec::with_capacity(16 + issuer.len() + subject.len());
         for part in [issuer, subject] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part.as_bytes());
+            parts.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            parts.extend_from_slice(part.as_bytes());
         }
-        let mut short = [0; 16];
-        hasher.finalize_xof().fill(&mut short);
+        let [short @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] =
+            *blake3::keyed_hash(key, &parts).as_bytes();
         Self(short)
+    }
+
+    /// 32 lower-case hexadecimal digits, written to `place`.
+    pub(crate) fn hex<'p>(&self, place: &'p mut [u8; 32]) -> &'p str {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        for (pair, byte) in place.chunks_exact_mut(2).zip(self.0) {
+            for (digit, nibble) in pair.iter_mut().zip([byte >> 4, byte & 0xf]) {
+                *digit = DIGITS.get(usize::from(nibble)).copied().unwrap_or(b'0');
+            }
+        }
+        std::str::from_utf8(place).unwrap_or_default()
     }
 }
 
 impl fmt::Display for SubjectHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+        f.write_str(self.hex(&mut [0; 32]))
     }
 }
 

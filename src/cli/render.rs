@@ -43,7 +43,11 @@ pub(super) fn to_json(explained: &Explained) -> Value {
     put("outcome", json!(outcome));
     put("reason", json!(reason.as_str()));
     put("response_headers", headers(decision, |decision| &decision.response_headers));
-    put("constraints", json!(decision.and_then(|decision| decision.constraints.as_ref())));
+    let constraints = decision.and_then(|decision| decision.constraints.as_deref());
+    put(
+        "constraints",
+        constraints.map_or(Value::Null, |text| json!(serde_json::from_str::<Value>(text).ok())),
+    );
     put("decision_id", json!(record.decision_id.as_deref()));
     put("policy_revision", json!(record.revision.as_deref()));
     put("detail", if record.detail.is_empty() { Value::Null } else { json!(record.detail) });

@@ -76,8 +76,9 @@ pub struct Decision {
     pub response_headers: Vec<(Box<str>, Box<str>)>,
     /// The policy's metadata.
     pub metadata: Map<String, Value>,
-    /// What the backend must still apply; shared with the record of every Check it answers.
-    pub constraints: Option<Arc<Value>>,
+    /// What the backend must still apply, as compact JSON in printable ASCII; shared with the
+    /// record of every Check it answers.
+    pub constraints: Option<Arc<str>>,
     /// Revision of the policies that answered.
     pub revision: Arc<str>,
     /// The engine's own name for the evaluation, where it has one (an OPA server's `decision_id`).

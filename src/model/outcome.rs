@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::{DecisionId, Door, Reason};
 
 /// How a Check ends. Doors turn it into their wire format totally; there is no fourth way.
@@ -209,6 +207,6 @@ pub struct Record {
     pub decision_cache: CacheState,
     /// Time per stage, in order; the asynchronous journey only.
     pub stages: Vec<StageTime>,
-    /// The policy's constraints, for audit.
-    pub constraints: Option<Arc<Value>>,
+    /// The policy's constraints for audit, as compact JSON in printable ASCII.
+    pub constraints: Option<Arc<str>>,
 }

@@ -20,12 +20,12 @@ impl Cached for Kept {
         let pairs = |list: &[(Box<str>, Box<str>)]| -> usize {
             list.iter().map(|(name, value)| name.len() + value.len() + 32).sum()
         };
-        let json = d.constraints.as_deref().into_iter().chain(d.metadata.values()).map(json_bytes);
         size_of::<Decision>()
             + d.message.as_ref().map_or(0, |message| message.len())
             + pairs(&d.headers)
             + pairs(&d.response_headers)
-            + json.sum::<usize>()
+            + d.constraints.as_ref().map_or(0, |text| text.len())
+            + d.metadata.values().map(json_bytes).sum::<usize>()
             // The id and a reason, each with its counts.
             + 128
     }

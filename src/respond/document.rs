@@ -25,7 +25,12 @@ pub(super) fn render(
         };
         fill(&mut document, pointer, text).ok_or(Code::DecisionShape)?;
     }
-    Ok(ascii(&document.to_string()))
+    Ok(text(&document))
+}
+
+/// Compact JSON in printable ASCII.
+pub(super) fn text(value: &Value) -> String {
+    ascii(&value.to_string())
 }
 
 /// Sets the member that `pointer` (RFC 6901) names; its parent object must be there.

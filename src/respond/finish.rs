@@ -51,7 +51,10 @@ impl Finisher {
                     headers,
                     response_headers,
                     metadata: verdict.metadata,
-                    constraints: verdict.constraints.map(Into::into),
+                    constraints: verdict
+                        .constraints
+                        .as_ref()
+                        .map(|value| document::text(value).into()),
                     revision: evaluation.revision,
                     engine_decision_id: None,
                     decided_at: evaluation.decided_at,

@@ -12,6 +12,7 @@ mod request;
 mod response;
 mod service;
 mod wire;
+mod write;
 
 pub(super) use response::www_authenticate;
 pub(super) use service::{Health, Service};

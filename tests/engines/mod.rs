@@ -66,7 +66,7 @@ impl Finish for Plain {
             headers: Vec::new(),
             response_headers: Vec::new(),
             metadata: verdict.metadata,
-            constraints: verdict.constraints.map(Into::into),
+            constraints: verdict.constraints.map(|value| value.to_string().into()),
             revision: evaluation.revision,
             engine_decision_id: None,
             decided_at: evaluation.decided_at,

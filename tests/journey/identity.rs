@@ -1,6 +1,6 @@
 //! What the policy is told of the caller.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{House, get, get_as};
 use crate::harness::Token;
@@ -81,9 +81,10 @@ fn s7_4_constraints_are_what_the_caller_may_and_what_he_named() {
             None => get(target, &[]),
         };
         let ended = house.check(&request, house.now());
-        let constraints = ended.decision().constraints.as_deref().cloned();
+        let constraints = ended.decision().constraints.clone();
         // What audit tells is what the decision says.
-        assert_eq!(ended.record.constraints.as_deref().cloned(), constraints);
+        assert_eq!(ended.record.constraints, constraints);
+        let constraints = constraints.map(|text| serde_json::from_str::<Value>(&text).unwrap());
         (ended.told().0, constraints.unwrap_or_default())
     };
     let (outcome, constraints) = of("/cwms-data/offices", None);

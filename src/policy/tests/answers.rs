@@ -34,6 +34,10 @@ async fn r01_a_missing_rule_is_found_at_load() {
     assert!(problems[0].message.contains("data.p.desicion"));
 }
 
+fn constraints(decision: &Decision) -> Value {
+    serde_json::from_str(decision.constraints.as_deref().unwrap()).unwrap()
+}
+
 #[tokio::test]
 async fn s6_1_the_policy_sees_the_document_and_nothing_else() {
     let bench = Bench::new("decision := {\"allow\": true, \"constraints\": input}");
@@ -42,7 +46,7 @@ async fn s6_1_the_policy_sees_the_document_and_nothing_else() {
     let decision = bench.ask(&question).await.0;
     let expected =
         json!({"identity": {"method": "none"}, "resource": "orders", "context": {"n": 1}});
-    assert_eq!(decision.constraints.as_deref(), Some(&expected));
+    assert_eq!(constraints(&decision), expected);
 }
 
 #[tokio::test]
@@ -51,12 +55,12 @@ async fn s6_4_only_an_entry_point_that_reads_the_time_sees_it() {
 timed := decision";
     let bench = Bench::new(policy);
     let decision = bench.decide("decision", json!({"n": 1})).await;
-    assert_eq!(decision.constraints.as_deref(), Some(&json!({"n": 1})));
+    assert_eq!(constraints(&decision), json!({"n": 1}));
     let decision = bench.decide("timed", json!({"n": 1})).await;
     let expected = json!({
         "n": 1, "time": "2023-11-14T22:13:20.000Z", "time_ns": 1_700_000_000_000_000_000_i64,
     });
-    assert_eq!(decision.constraints.as_deref(), Some(&expected));
+    assert_eq!(constraints(&decision), expected);
 }
 
 #[tokio::test]

@@ -1,63 +1,87 @@
 //! `dynamic_metadata`: what access logs and later filters may know of a Check.
 
-use std::collections::HashMap;
-
-use envoy_types::pb::google::protobuf::{ListValue, Struct, Value as WireValue, value::Kind};
 use serde_json::{Map, Value};
 
 use super::super::gate::Facts;
+use super::write::Writer;
 use crate::model::{CacheState, Decision, Reason};
 
-/// The policy's metadata and ours; a policy cannot name one of our members.
-pub(super) fn of(reason: &Reason, decision: Option<&Decision>, facts: &Facts) -> Struct {
+/// What we say of every Check, as far as it is known.
+const NAMES: [&str; 10] = [
+    "check_id",
+    "decision_id",
+    "engine_decision_id",
+    "reason",
+    "route",
+    "subject",
+    "policy_revision",
+    "token_cache",
+    "context_cache",
+    "decision_cache",
+];
+
+/// Writes a `google.protobuf.Struct`: the policy's metadata and ours. A policy cannot name one of
+/// our members.
+pub(super) fn write(out: &mut Writer, reason: &Reason, decision: Option<&Decision>, facts: &Facts) {
     let record = &facts.record;
     let theirs = decision.map(|decision| &decision.metadata);
-    let mut fields = HashMap::with_capacity(11 + theirs.map_or(0, Map::len));
-    fields.extend(theirs.into_iter().flatten().map(|(name, value)| (name.clone(), wire(value))));
+    for (name, value) in theirs.into_iter().flatten() {
+        if !NAMES.contains(&name.as_str()) {
+            member(out, name, |out| wire(out, value));
+        }
+    }
     let decision_id = decision.map(|decision| &*decision.id).or(record.decision_id.as_deref());
     let revision = decision.map(|decision| &*decision.revision).or(record.revision.as_deref());
     let engine_id = decision.map_or(&record.engine_decision_id, |d| &d.engine_decision_id);
-    let subject = facts.subject_hash.map(|hash| hash.to_string());
+    let mut hex = [0; 32];
+    let subject = facts.subject_hash.as_ref().map(|hash| hash.hex(&mut hex));
     let cache = |state: CacheState| Some(state.as_str()).filter(|_| state != CacheState::None);
-    for (name, value) in [
-        ("check_id", Some(&*record.check_id)),
-        ("decision_id", decision_id),
-        ("engine_decision_id", engine_id.as_deref()),
-        ("reason", Some(reason.as_str())),
-        ("route", record.route.as_deref()),
-        ("subject", subject.as_deref()),
-        ("policy_revision", revision),
-        ("token_cache", cache(record.token_cache)),
-        ("context_cache", cache(record.context_cache)),
-        ("decision_cache", cache(record.decision_cache)),
-    ] {
-        match value {
-            Some(value) => fields.insert(name.to_owned(), text(value)),
-            None => fields.remove(name),
-        };
-    }
-    Struct { fields }
-}
-
-fn text(text: &str) -> WireValue {
-    WireValue { kind: Some(Kind::StringValue(text.to_owned())) }
-}
-
-/// The policy's result is bounded in depth before it comes here.
-fn wire(value: &Value) -> WireValue {
-    let kind = match value {
-        Value::Null => Kind::NullValue(0),
-        Value::Bool(flag) => Kind::BoolValue(*flag),
-        Value::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or_default()),
-        Value::String(text) => Kind::StringValue(text.clone()),
-        Value::Array(list) => {
-            Kind::ListValue(ListValue { values: list.iter().map(wire).collect() })
+    let values = [
+        Some(&*record.check_id),
+        decision_id,
+        engine_id.as_deref(),
+        Some(reason.as_str()),
+        record.route.as_deref(),
+        subject,
+        revision,
+        cache(record.token_cache),
+        cache(record.context_cache),
+        cache(record.decision_cache),
+    ];
+    for (name, value) in NAMES.into_iter().zip(values) {
+        if let Some(value) = value {
+            member(out, name, |out| out.text(3, value));
         }
-        Value::Object(fields) => Kind::StructValue(object(fields)),
-    };
-    WireValue { kind: Some(kind) }
+    }
 }
 
-fn object(fields: &Map<String, Value>) -> Struct {
-    Struct { fields: fields.iter().map(|(name, value)| (name.clone(), wire(value))).collect() }
+/// An entry of `Struct.fields`, with a `Value` that `content` writes.
+fn member(out: &mut Writer, name: &str, content: impl FnOnce(&mut Writer)) {
+    out.message(1, |entry| {
+        entry.text(1, name);
+        entry.message(2, content);
+    });
+}
+
+/// Writes what is in a `google.protobuf.Value`. The policy's result is bounded in depth before it
+/// comes here.
+fn wire(out: &mut Writer, value: &Value) {
+    match value {
+        Value::Null => out.number_of_one(1, 0),
+        Value::Number(number) => out.double_of_one(2, number.as_f64().unwrap_or_default()),
+        Value::String(text) => out.text(3, text),
+        Value::Bool(flag) => out.number_of_one(4, u64::from(*flag)),
+        Value::Object(fields) => out.message(5, |out| object(out, fields)),
+        Value::Array(list) => out.message(6, |out| {
+            for value in list {
+                out.message(1, |out| wire(out, value));
+            }
+        }),
+    }
+}
+
+fn object(out: &mut Writer, fields: &Map<String, Value>) {
+    for (name, value) in fields {
+        member(out, name, |out| wire(out, value));
+    }
 }

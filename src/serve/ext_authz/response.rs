@@ -1,75 +1,74 @@
 //! [`Outcome`] → `CheckResponse`, totally.
 //!
 //! Only `status.code` decides in Envoy: unset is an allow, and zero allows whatever else is
-//! there. So the three kinds of answer have one constructor each, at the end of this file, and
-//! nothing else makes a `CheckResponse`.
+//! there. So the three kinds of answer have one form each, at the end of this file, and nothing else
+//! writes a `CheckResponse`. Field numbers are those of `external_auth.proto` and
+//! `config/core/v3/base.proto`.
 
-use envoy_types::pb::envoy::config::core::v3::{
-    HeaderValue, HeaderValueOption, header_value_option::HeaderAppendAction,
-};
-use envoy_types::pb::envoy::service::auth::v3::check_response::HttpResponse;
-use envoy_types::pb::envoy::service::auth::v3::{
-    CheckResponse, DeniedHttpResponse, OkHttpResponse,
-};
-use envoy_types::pb::envoy::r#type::v3::HttpStatus;
-use envoy_types::pb::google::protobuf::{BoolValue, Struct};
-use envoy_types::pb::google::rpc;
+use std::borrow::Cow;
+
+use bytes::Bytes;
 
 use super::super::config::EnvoyVersion;
 use super::super::gate::Facts;
 use super::body::{self, Document};
 use super::metadata;
-use crate::model::{Allow, BodyForm, Challenge, Decision, Deny, Outcome, Unavailable};
+use super::write::Writer;
+use crate::model::{Allow, BodyForm, Challenge, Decision, Deny, Outcome, Reason, Unavailable};
 
 /// What goes back to Envoy.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// gRPC OK with this message.
-    Check(Box<CheckResponse>),
+    /// gRPC OK with this frame, which holds a `CheckResponse`.
+    Check(Bytes),
     /// gRPC UNAVAILABLE: the only error that Envoy 1.36 knows.
     Error,
 }
 
+/// Bytes that hold a usual answer.
+const ROOM: usize = 2048;
+
+/// `HeaderValueOption.HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD`.
+const OVERWRITE: u64 = 2;
+
 /// The answer for an outcome, to an Envoy of at least `version`.
 pub(crate) fn render(outcome: &Outcome, facts: &Facts, version: EnvoyVersion) -> Answer {
-    let metadata = |reason, decision| metadata::of(reason, decision, facts);
-    let message = match outcome {
+    let frame = match outcome {
         Outcome::Allow(allow) => {
-            let metadata = metadata(&allow.reason, allow.decision.as_deref());
-            respond(Kind::Ok(ok(allow)), metadata)
+            respond(Kind::Ok(allow), &allow.reason, allow.decision.as_deref(), facts)
         }
         Outcome::Deny(deny) => {
-            let metadata = metadata(&deny.reason, deny.decision.as_deref());
-            respond(denied(deny, facts), metadata)
+            respond(denied(deny, facts), &deny.reason, deny.decision.as_deref(), facts)
         }
         Outcome::Unavailable(_) if !version.has_error_response() => return Answer::Error,
         Outcome::Unavailable(answer) => {
-            let metadata = metadata(&answer.reason, None);
-            respond(unavailable(answer, facts), metadata)
+            respond(unavailable(answer, facts), &answer.reason, None, facts)
         }
     };
-    Answer::Check(Box::new(message))
+    Answer::Check(frame)
 }
 
-fn ok(allow: &Allow) -> OkHttpResponse {
+/// Writes an `OkHttpResponse`.
+fn ok(out: &mut Writer, allow: &Allow) {
     let decision = allow.decision.as_deref();
     let set = decision.map_or(&[][..], |decision| &decision.headers);
+    for (name, value) in set {
+        header(out, 2, name, value, Existing::Overwritten);
+    }
     let is_set = |name: &str| set.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
-    OkHttpResponse {
-        headers: set.iter().map(|(name, value)| overwrite(name, value)).collect(),
-        // Envoy removes after it sets, so a name in both would be lost.
-        headers_to_remove: own(allow.removals().filter(|name| !is_set(name))),
-        response_headers_to_add: appended(decision, &[]),
-        query_parameters_to_remove: own(allow.strip.query.iter().map(|name| &**name)),
-        ..OkHttpResponse::default()
+    // Envoy removes after it sets, so a name in both would be lost.
+    for name in allow.removals().filter(|name| !is_set(name)) {
+        out.text(5, name);
+    }
+    for (name, value) in decision.map_or(&[][..], |decision| &decision.response_headers) {
+        header(out, 6, name, value, Existing::Kept);
+    }
+    for name in &allow.strip.query {
+        out.text(8, name);
     }
 }
 
-fn own<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    names.map(str::to_owned).collect()
-}
-
-fn denied(deny: &Deny, facts: &Facts) -> Kind {
+fn denied<'a>(deny: &'a Deny, facts: &Facts) -> Kind<'a> {
     let status = if (400..=599).contains(&deny.status) { deny.status } else { 403 };
     let status = if deny.body == BodyForm::Grpc { grpc_mappable(status) } else { status };
     let text = deny.decision.as_deref().and_then(|decision| decision.message.as_deref());
@@ -84,12 +83,13 @@ fn denied(deny: &Deny, facts: &Facts) -> Kind {
     };
     let mut headers = Vec::with_capacity(4);
     if let Some(challenge) = &deny.challenge {
-        headers.push(plain("www-authenticate", &www_authenticate(challenge, &deny.description)));
+        headers.push(("www-authenticate", www_authenticate(challenge, &deny.description).into()));
     }
-    finish(headers, deny.decision.as_deref(), &document, Kind::Denied)
+    let refusal = Refusal::new(headers, deny.decision.as_deref(), &document);
+    Kind::Denied(Failure::of(status), refusal)
 }
 
-fn unavailable(answer: &Unavailable, facts: &Facts) -> Kind {
+fn unavailable<'a>(answer: &'a Unavailable, facts: &Facts) -> Kind<'a> {
     let document = Document {
         form: answer.body,
         status: 503,
@@ -99,26 +99,46 @@ fn unavailable(answer: &Unavailable, facts: &Facts) -> Kind {
         message: None,
         request_id: facts.record.request_id.as_deref(),
     };
-    let headers = vec![plain("retry-after", &answer.retry_after.to_string())];
-    finish(headers, None, &document, Kind::Error)
+    let headers = vec![("retry-after", answer.retry_after.to_string().into())];
+    Kind::Error(Failure::of(503), Refusal::new(headers, None, &document))
 }
 
-fn finish(
-    mut headers: Vec<HeaderValueOption>,
-    decision: Option<&Decision>,
-    document: &Document<'_>,
-    kind: fn(Failure, DeniedHttpResponse) -> Kind,
-) -> Kind {
-    headers.push(plain("cache-control", "no-store"));
-    let (content_type, body) = document.render();
-    if let Some(content_type) = content_type {
-        headers.push(plain("content-type", content_type));
-        headers.push(plain("x-content-type-options", "nosniff"));
+/// What a `DeniedHttpResponse` says.
+struct Refusal<'a> {
+    status: u16,
+    headers: Vec<(&'a str, Cow<'a, str>)>,
+    body: String,
+}
+
+impl<'a> Refusal<'a> {
+    /// `headers`, those of every refusal, and the decision's, except names that are there already.
+    fn new(
+        mut headers: Vec<(&'a str, Cow<'a, str>)>,
+        decision: Option<&'a Decision>,
+        document: &Document<'_>,
+    ) -> Self {
+        headers.push(("cache-control", "no-store".into()));
+        let (content_type, body) = document.render();
+        if let Some(content_type) = content_type {
+            headers.push(("content-type", content_type.into()));
+            headers.push(("x-content-type-options", "nosniff".into()));
+        }
+        let ours = headers.len();
+        for (name, value) in decision.map_or(&[][..], |decision| &decision.response_headers) {
+            if !headers.iter().take(ours).any(|(ours, _)| ours.eq_ignore_ascii_case(name)) {
+                headers.push((name, (&**value).into()));
+            }
+        }
+        Self { status: document.status, headers, body }
     }
-    headers.extend(appended(decision, &headers));
-    let status = Some(HttpStatus { code: i32::from(document.status) });
-    let failure = Failure::of(document.status);
-    kind(failure, DeniedHttpResponse { status, headers, body })
+
+    fn write(&self, out: &mut Writer) {
+        out.message(1, |status| status.number(1, u64::from(self.status)));
+        for (name, value) in &self.headers {
+            header(out, 2, name, value, Existing::Kept);
+        }
+        out.text(3, &self.body);
+    }
 }
 
 /// Envoy maps these to a gRPC status of the same meaning; the others it would make *unknown*,
@@ -149,32 +169,29 @@ pub(in crate::serve) fn www_authenticate(challenge: &Challenge, description: &st
     out
 }
 
-/// A header that replaces the client's, on every Envoy version: old ones read `append` only,
-/// newer ones `append_action`.
-fn overwrite(name: &str, value: &str) -> HeaderValueOption {
-    #[expect(deprecated, reason = "Envoy up to 1.36 reads nothing else")]
-    HeaderValueOption {
-        append: Some(BoolValue { value: false }),
-        append_action: HeaderAppendAction::OverwriteIfExistsOrAdd.into(),
-        ..plain(name, value)
-    }
+/// What becomes of a header that is there already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Existing {
+    /// Replaced, on every Envoy version: old ones read `append` only, newer ones `append_action`.
+    Overwritten,
+    /// Neither action is set: Envoy appends to a response, and adds, also more than once, to a
+    /// denial.
+    Kept,
 }
 
-/// A header with neither action set: Envoy appends it to a response and adds it, also more than
-/// once, to a denial.
-fn plain(name: &str, value: &str) -> HeaderValueOption {
-    let header =
-        HeaderValue { key: name.to_owned(), value: value.to_owned(), raw_value: Vec::new() };
-    HeaderValueOption { header: Some(header), ..HeaderValueOption::default() }
-}
-
-/// The decision's response headers, except names that are there already.
-fn appended(decision: Option<&Decision>, there: &[HeaderValueOption]) -> Vec<HeaderValueOption> {
-    let names = || there.iter().filter_map(|option| option.header.as_ref());
-    let is_there = |name: &str| names().any(|header| header.key.eq_ignore_ascii_case(name));
-    let headers = decision.map_or(&[][..], |decision| &decision.response_headers);
-    let new = headers.iter().filter(|(name, _)| !is_there(name));
-    new.map(|(name, value)| plain(name, value)).collect()
+/// Writes a `HeaderValueOption`.
+fn header(out: &mut Writer, field: u8, name: &str, value: &str, existing: Existing) {
+    out.message(field, |option| {
+        option.message(1, |header| {
+            header.text(1, name);
+            header.text(2, value);
+        });
+        if existing == Existing::Overwritten {
+            // A `BoolValue` that is there and false.
+            option.message(2, |_| ());
+            option.number(3, OVERWRITE);
+        }
+    });
 }
 
 /// A gRPC status code other than OK.
@@ -195,23 +212,27 @@ impl Failure {
 }
 
 /// The three answers that exist. A denial and an error carry a code that is not OK by its type.
-enum Kind {
-    Ok(OkHttpResponse),
-    Denied(Failure, DeniedHttpResponse),
-    Error(Failure, DeniedHttpResponse),
+enum Kind<'a> {
+    Ok(&'a Allow),
+    Denied(Failure, Refusal<'a>),
+    Error(Failure, Refusal<'a>),
 }
 
-fn respond(kind: Kind, metadata: Struct) -> CheckResponse {
-    let (code, response) = match kind {
-        Kind::Ok(ok) => (tonic::Code::Ok, HttpResponse::OkResponse(ok)),
-        Kind::Denied(Failure(code), denied) => (code, HttpResponse::DeniedResponse(denied)),
-        Kind::Error(Failure(code), error) => (code, HttpResponse::ErrorResponse(error)),
+/// Writes a `CheckResponse`; its `status` is always there.
+fn respond(kind: Kind<'_>, reason: &Reason, decision: Option<&Decision>, facts: &Facts) -> Bytes {
+    let code = match &kind {
+        Kind::Ok(_) => tonic::Code::Ok,
+        Kind::Denied(Failure(code), _) | Kind::Error(Failure(code), _) => *code,
     };
-    CheckResponse {
-        status: Some(rpc::Status { code: code as i32, ..rpc::Status::default() }),
-        dynamic_metadata: Some(metadata),
-        http_response: Some(response),
+    let mut out = Writer::new(ROOM);
+    out.message(1, |status| status.number(1, code as u64));
+    match kind {
+        Kind::Ok(allow) => out.message(3, |out| ok(out, allow)),
+        Kind::Denied(_, refusal) => out.message(2, |out| refusal.write(out)),
+        Kind::Error(_, refusal) => out.message(5, |out| refusal.write(out)),
     }
+    out.message(4, |out| metadata::write(out, reason, decision, facts));
+    out.finish()
 }
 
 #[cfg(test)]

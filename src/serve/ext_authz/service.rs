@@ -83,7 +83,7 @@ impl Service {
         };
         let version = self.version;
         let answer = |outcome: &_, facts: &_| match render(outcome, facts, version) {
-            Answer::Check(message) => wire::reply(&*message),
+            Answer::Check(frame) => wire::reply(frame),
             Answer::Error => wire::error(tonic::Code::Unavailable, "unavailable"),
         };
         self.gate.check(receive, timeout, answer).await

@@ -4,7 +4,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Response, header};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
@@ -137,17 +137,11 @@ fn head(body: Reply) -> Response<Reply> {
     response
 }
 
-/// An answer of one message, with status OK.
-pub(super) fn reply(message: &impl Message) -> Response<Reply> {
-    let length = message.encoded_len();
-    let mut data = BytesMut::with_capacity(PREFIX + length);
-    data.put_u8(0);
-    data.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
-    // The buffer grows as needed, so encoding cannot fail.
-    let _ = message.encode(&mut data);
+/// An answer of one message, framed already, with status OK.
+pub(super) fn reply(frame: Bytes) -> Response<Reply> {
     let mut trailers = HeaderMap::with_capacity(1);
     trailers.insert("grpc-status", HeaderValue::from_static("0"));
-    head(Reply { data: Some(data.freeze()), trailers: Some(trailers) })
+    head(Reply { data: Some(frame), trailers: Some(trailers) })
 }
 
 /// An answer that is a gRPC error, without message.

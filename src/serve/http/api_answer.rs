@@ -119,12 +119,9 @@ fn decided(outcome: &Outcome, facts: &Facts, told: &Told) -> Value {
     })
 }
 
-/// Only an object is of the documented form; anything else is wrapped so that it is not lost.
+/// The policy's, which are an object.
 fn constraints(decision: &Decision) -> Option<Value> {
-    match decision.constraints.as_deref()? {
-        object @ Value::Object(_) => Some(object.clone()),
-        other => Some(json!({ "value": other })),
-    }
+    serde_json::from_str(decision.constraints.as_deref()?).ok()
 }
 
 fn failure(outcome: &Outcome) -> (StatusCode, String) {

@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use envoy_types::pb::envoy::config::core::v3::header_value_option::HeaderAppendAction;
+use envoy_types::pb::envoy::service::auth::v3::check_response::HttpResponse;
+use envoy_types::pb::envoy::service::auth::v3::{CheckResponse, DeniedHttpResponse};
+use prost::Message as _;
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -59,7 +63,7 @@ fn deny(status: u16, body: BodyForm) -> Deny {
 
 fn message(outcome: &Outcome) -> CheckResponse {
     match render(outcome, &facts(), EnvoyVersion::new(37)) {
-        Answer::Check(message) => *message,
+        Answer::Check(frame) => CheckResponse::decode(&frame[5..]).unwrap(),
         Answer::Error => panic!("an error"),
     }
 }
