@@ -25,6 +25,10 @@ fn is_grpc(value: &[u8]) -> bool {
 /// Whether `Accept` (RFC 9110, 12.5.1) names `text/html` with more weight than any JSON type. A
 /// wildcard is no wish for a page.
 fn prefers_html(accept: &[u8]) -> bool {
+    // `text/html` has a letter that what other clients send has not.
+    if !accept.iter().any(|b| matches!(b, b'h' | b'H')) {
+        return false;
+    }
     let Ok(accept) = std::str::from_utf8(accept) else { return false };
     let (mut html, mut json) = (0.0_f32, 0.0_f32);
     for range in accept.split(',') {

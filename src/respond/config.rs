@@ -61,7 +61,7 @@ impl HeadersConfig {
 
 /// Whether a backend might take one name for the other.
 fn same_name(a: &str, b: &str) -> bool {
-    super::headers::fold(a).eq(super::headers::fold(b))
+    super::headers::fold(a.as_bytes()).eq(super::headers::fold(b.as_bytes()))
 }
 
 #[cfg(test)]

@@ -46,8 +46,9 @@ pub(super) fn separators(name: &str) -> usize {
 }
 
 /// The name as a careless reader sees it: every separator is the same.
-pub(super) fn fold(name: &str) -> impl Iterator<Item = u8> + '_ {
-    name.bytes().map(|b| if b.is_ascii_alphanumeric() { b.to_ascii_lowercase() } else { b'-' })
+pub(super) fn fold(name: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    let same = |b: &u8| if b.is_ascii_alphanumeric() { b.to_ascii_lowercase() } else { b'-' };
+    name.iter().map(same)
 }
 
 /// One managed header with its other spellings.
@@ -97,12 +98,12 @@ impl Managed {
             remove.push(Arc::clone(&self.name));
         }
         for header in request.headers.fields() {
-            let shown = header.name.as_str();
+            let shown = header.name.as_bytes();
             let odd = shown.len() == self.name.len()
-                && shown != &*self.name
-                && fold(shown).eq(fold(&self.name));
-            if odd && !self.others.iter().any(|known| **known == *shown) {
-                remove.push(shown.into());
+                && shown != self.name.as_bytes()
+                && fold(shown).eq(fold(self.name.as_bytes()));
+            if odd && !self.others.iter().any(|known| known.as_bytes() == shown) {
+                remove.push(header.name.as_str().into());
             }
         }
     }

@@ -46,7 +46,8 @@ impl Writer {
         if text.len() > limits::STRING_BYTES {
             return Err(limits::too_large("a string is too long"));
         }
-        if text.bytes().all(|b| b >= 0x20 && b != b'"' && b != b'\\') {
+        let plain = |b: u8| matches!(b, b' ' | b'!' | b'#'..=b'[' | b']'..=0xff);
+        if text.bytes().fold(true, |all, b| all & plain(b)) {
             self.out.push('"');
             self.out.push_str(text);
             self.out.push('"');

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode_str;
 
 use super::limits;
+use super::target::cut;
 use crate::model::{Code, Refusal};
 
 /// A declared parameter.
@@ -27,7 +28,7 @@ pub(super) fn read<'r>(query: &'r str, params: &[Param]) -> Result<Values<'r>, R
     let mut values: Values<'r> = vec![Vec::new(); params.len()];
     for pair in query.split('&') {
         let declared = declared(pair, params);
-        if let Some((_, hidden)) = pair.split_once(';') {
+        if let Some((_, hidden)) = cut(pair, b';') {
             let gives = |piece: &str| self::declared(piece, params).is_some();
             if declared.is_some() || hidden.split(';').any(gives) {
                 return Err(ambiguous("a `;` stands beside a declared parameter"));
@@ -44,8 +45,8 @@ pub(super) fn read<'r>(query: &'r str, params: &[Param]) -> Result<Values<'r>, R
 }
 
 fn declared<'r>(pair: &'r str, params: &[Param]) -> Option<(usize, &'r str)> {
-    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-    let name = decode_name(name.split(';').next().unwrap_or_default())?;
+    let (name, value) = cut(pair, b'=').unwrap_or((pair, ""));
+    let name = decode_name(cut(name, b';').map_or(name, |(name, _)| name))?;
     Some((params.iter().position(|p| *p.name == *name)?, value))
 }
 
@@ -69,7 +70,7 @@ fn decode_value(raw: &str) -> Result<Cow<'_, str>, Refusal> {
 }
 
 fn decode(raw: &str) -> Option<Cow<'_, str>> {
-    if !raw.contains(['%', '+']) {
+    if !raw.bytes().any(|b| matches!(b, b'%' | b'+')) {
         return Some(Cow::Borrowed(raw));
     }
     let hex = |escape: &str| {

@@ -7,7 +7,7 @@ use super::credential::is_bearer;
 use super::query::{ambiguous, decode_name};
 use super::table::Matched;
 use super::trie::header;
-use crate::model::{Refusal, Request, Strip};
+use crate::model::{Header, Refusal, Request, Strip};
 
 /// Headers that tell a backend another target, host or method than the one that was decided;
 /// removed on every allow unless the route keeps them. What Envoy writes itself
@@ -66,15 +66,16 @@ impl Removals {
     }
 
     fn spellings(&self, request: &Request) -> Vec<Box<str>> {
-        let names = request.headers.fields().iter().map(|field| field.name.as_str());
-        let misleading = |name: &&str| {
+        let misleading = |field: &&Header| {
+            let name = field.name.as_bytes();
             let same = |known: &str| {
-                let dashed = name.bytes().map(|b| if b == b'_' { b'-' } else { b });
+                let dashed = name.iter().map(|b| if *b == b'_' { b'-' } else { *b });
                 known.len() == name.len() && known.bytes().eq(dashed)
             };
-            name.contains('_') && self.misleading.iter().any(|known| same(known))
+            name.contains(&b'_') && self.misleading.iter().any(|known| same(known))
         };
-        names.filter(misleading).map(Box::from).collect()
+        let fields = request.headers.fields().iter().filter(misleading);
+        fields.map(|field| field.name.as_str().into()).collect()
     }
 
     fn has_credential_cookie(&self, request: &Request) -> bool {
@@ -120,6 +121,13 @@ impl Matched<'_, '_> {
 }
 
 fn access_tokens(query: &str) -> Result<Vec<Box<str>>, Refusal> {
+    // Encoded or not, the name is no shorter than this, and hardly any query has one as long.
+    let is_long = |pair: &[u8]| {
+        pair.iter().position(|b| *b == b'=').unwrap_or(pair.len()) >= ACCESS_TOKEN.len()
+    };
+    if !query.as_bytes().split(|b| matches!(b, b'&' | b';')).any(is_long) {
+        return Ok(Vec::new());
+    }
     let is_token = |raw: &&str| decode_name(raw).is_some_and(|name| name == ACCESS_TOKEN);
     let names = || query.split('&').filter(|pair| !pair.is_empty()).map(name);
     let found = names().filter(is_token).count();

@@ -46,7 +46,7 @@ pub(super) fn parse(raw: &[u8], trust: bool) -> Result<Target<'_>, Refusal> {
     let Ok(text) = std::str::from_utf8(raw) else {
         return refuse("the target is not ASCII");
     };
-    let (path, query) = match text.split_once('?') {
+    let (path, query) = match cut(text, b'?') {
         Some((path, query)) => (path, Some(query)),
         None => (text, None),
     };
@@ -68,6 +68,13 @@ pub(super) fn parse(raw: &[u8], trust: bool) -> Result<Target<'_>, Refusal> {
         target.plain = (!path.contains('%')).then_some(path);
     }
     Ok(target)
+}
+
+/// What stands before and after the first `at`, which is ASCII. These texts are short: a plain
+/// loop is done before a search for any character has begun.
+pub(super) fn cut(text: &str, at: u8) -> Option<(&str, &str)> {
+    let place = text.bytes().position(|b| b == at)?;
+    Some((text.get(..place)?, text.get(place + 1..)?))
 }
 
 fn split<'p>(path: &'p str, target: &mut Target<'_>) -> Result<Vec<Cow<'p, str>>, Refusal> {
@@ -97,6 +104,11 @@ pub(super) struct Segment<'p> {
 impl<'p> Segment<'p> {
     /// Decodes what stands between two slashes of a raw path.
     pub(super) fn decode(piece: &'p str) -> Result<Self, Refusal> {
+        let plain = |b: u8| !matches!(b, b'%' | b'\\' | b';' | b'/');
+        if !matches!(piece, "" | "." | "..") && piece.bytes().fold(true, |all, b| all & plain(b)) {
+            let text = Cow::Borrowed(piece);
+            return Ok(Self { text, encoded_slash: false, semicolon: false });
+        }
         let text = decode_once(piece)?;
         if text.contains('\\') {
             return refuse("the path holds a backslash");

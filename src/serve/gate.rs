@@ -8,6 +8,7 @@ mod facts;
 mod series;
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -145,23 +146,27 @@ impl Gate {
         ticket: &mut Ticket<'_>,
     ) -> Outcome {
         let arrival = self.arrival(timeout, ticket);
-        let journey = async {
-            let request = match receive.await {
-                Ok(request) => request,
-                Err(refusal) => {
-                    ticket.facts.record.detail = refusal.detail;
-                    return refused(refusal, BodyForm::Oauth);
+        let ended = {
+            // Pinned here, so that the layers around it move a pointer and not the Check.
+            let journey = pin!(async {
+                let request = match receive.await {
+                    Ok(request) => request,
+                    Err(refusal) => {
+                        ticket.facts.record.detail = refusal.detail;
+                        return refused(refusal, BodyForm::Oauth);
+                    }
+                };
+                ticket.form = BodyForm::negotiate(BodyForm::Oauth, &request);
+                ticket.facts.describe(&request);
+                match self.decide.decide(&request, arrival, &mut ticket.facts.record) {
+                    Step::Ready(outcome) => outcome,
+                    Step::Pending(outcome) => outcome.await,
                 }
-            };
-            ticket.form = BodyForm::negotiate(BodyForm::Oauth, &request);
-            ticket.facts.describe(&request);
-            match self.decide.decide(&request, arrival, &mut ticket.facts.record) {
-                Step::Ready(outcome) => outcome,
-                Step::Pending(outcome) => outcome.await,
-            }
+            });
+            let guarded = AssertUnwindSafe(journey).catch_unwind();
+            tokio::time::timeout_at(arrival.deadline.into(), guarded).await
         };
-        let guarded = AssertUnwindSafe(journey).catch_unwind();
-        match tokio::time::timeout_at(arrival.deadline.into(), guarded).await {
+        match ended {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => self.panicked(ticket),
             Err(_) => refused(Code::DeadlineExceeded.into(), ticket.form),

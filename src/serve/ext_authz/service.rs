@@ -13,7 +13,6 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 use tower::ServiceExt as _;
 
-use super::message::CheckRequest;
 use super::response::{Answer, render};
 use super::{request, wire};
 use crate::model::BoxFuture;
@@ -78,8 +77,8 @@ impl Service {
     async fn check(self, call: Request<Incoming>) -> Response<wire::Reply> {
         let timeout = wire::timeout(call.headers());
         let receive = async {
-            let message = wire::receive::<CheckRequest, _>(call.into_body(), self.max_size).await?;
-            request::read(message)
+            let message = wire::receive(call.into_body(), self.max_size).await?;
+            request::read(&message)
         };
         let version = self.version;
         let answer = |outcome: &_, facts: &_| match render(outcome, facts, version) {

@@ -4,7 +4,7 @@ use envoy_types::pb::envoy::config::core::v3::{
     Address, HeaderMap, HeaderValue, Metadata, SocketAddress,
 };
 use envoy_types::pb::envoy::service::auth::v3::{
-    AttributeContext, CheckRequest as Sent, attribute_context as wire,
+    AttributeContext, CheckRequest, attribute_context as wire,
 };
 use prost::Message as _;
 use serde_json::json;
@@ -18,13 +18,12 @@ fn check(http: wire::HttpRequest) -> AttributeContext {
 }
 
 fn read_http(http: wire::HttpRequest) -> Request {
-    read(received(check(http))).unwrap()
+    read(&sent(check(http))).unwrap()
 }
 
-/// What we read of what the generated types send.
-fn received(attributes: AttributeContext) -> CheckRequest {
-    let sent = Sent { attributes: Some(attributes) }.encode_to_vec();
-    CheckRequest::decode(Bytes::from(sent)).unwrap()
+/// What the generated types send.
+fn sent(attributes: AttributeContext) -> Bytes {
+    CheckRequest { attributes: Some(attributes) }.encode_to_vec().into()
 }
 
 fn raw(pairs: &[(&str, &[u8])]) -> HeaderMap {
@@ -141,7 +140,7 @@ fn everything_else_that_envoy_says_comes_over() {
         tls_session: Some(wire::TlsSession { sni: "api.example.test".to_owned() }),
         ..check(wire::HttpRequest { size: -1, ..Default::default() })
     };
-    let request = read(received(attributes)).unwrap();
+    let request = read(&sent(attributes)).unwrap();
     assert_eq!(request.source.address, "203.0.113.9");
     assert_eq!(request.source.principal, "spiffe://example.test/a");
     assert_eq!(request.source.certificate, "-----BEGIN%20");
@@ -156,4 +155,84 @@ fn everything_else_that_envoy_says_comes_over() {
     assert_eq!(request.metadata["ns"], expected);
     assert_eq!(request.metadata["ns"]["whole"].to_string(), "3");
     assert_eq!(request.route_metadata["ns"], json!({"r": false}));
+}
+
+fn whole() -> Vec<u8> {
+    let http = wire::HttpRequest {
+        id: "1".to_owned(),
+        method: "POST".to_owned(),
+        path: "/a?b=c".to_owned(),
+        host: "api.example.test".to_owned(),
+        headers: joined(&[("x-joined", "1")]),
+        header_map: Some(raw(&[("x-raw", b"1"), ("x-request-id", b"r-1")])),
+        body: "{\"n\":1}".to_owned(),
+        size: 300,
+        ..Default::default()
+    };
+    let socket = SocketAddress { address: "203.0.113.9".to_owned(), ..Default::default() };
+    let address = Some(core::address::Address::SocketAddress(socket));
+    let source = wire::Peer { address: Some(Address { address }), ..Default::default() };
+    let tls_session = Some(wire::TlsSession { sni: "api.example.test".to_owned() });
+    sent(AttributeContext { source: Some(source), tls_session, ..check(http) }).to_vec()
+}
+
+#[test]
+fn s3_6_a_cut_or_damaged_message_is_read_or_refused_as_the_generated_types_would() {
+    let whole = whole();
+    for cut in 0..whole.len() {
+        let message = Bytes::copy_from_slice(&whole[..cut]);
+        let theirs = CheckRequest::decode(message.clone());
+        assert!(read(&message).is_ok() <= theirs.is_ok(), "cut at {cut}");
+    }
+    // A linear congruential generator (Knuth's constants) from a fixed start.
+    let mut state = 1_u64;
+    let mut next = |below: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    let (mut both, mut refused, mut groups) = (0, 0, 0);
+    for _ in 0..20_000 {
+        let mut message = whole.clone();
+        for _ in 0..=next(2) {
+            let at = next(message.len());
+            message[at] = u8::try_from(next(256)).unwrap();
+        }
+        let message = Bytes::from(message);
+        let Ok(theirs) = CheckRequest::decode(message.clone()) else { continue };
+        let http = theirs.attributes.and_then(|a| a.request).and_then(|r| r.http);
+        match read(&message) {
+            Ok(request) => {
+                let http = http.unwrap();
+                assert_eq!((request.method, request.body.size), (http.method, http.size));
+                both += 1;
+            }
+            Err(refusal) if refusal.code == Code::RequestMissing => {
+                assert!(http.is_none());
+                refused += 1;
+            }
+            // The generated types pass over groups that nobody sends.
+            Err(refusal) => {
+                assert_eq!(refusal.code, Code::Undecodable);
+                groups += 1;
+            }
+        }
+    }
+    assert!(both > 5_000 && refused > 10 && groups < 20, "{both} {refused} {groups}");
+}
+
+#[test]
+fn s1_5_a_message_of_very_many_entries_is_refused_before_they_are_kept() {
+    let many = |count: usize| {
+        let pairs: Vec<_> = (0..count).map(|n| (format!("x-{n}"), "1")).collect();
+        pairs.iter().map(|(name, value)| (name.clone(), (*value).to_owned())).collect()
+    };
+    let code = |attributes| read(&sent(attributes)).err().map(|refusal| refusal.code);
+    for (count, expected) in [(1024, None), (1025, Some(Code::TooLarge))] {
+        let headers: HashMap<String, String> = many(count);
+        assert_eq!(code(check(wire::HttpRequest { headers, ..Default::default() })), expected);
+        let context_extensions = many(count);
+        let http = check(wire::HttpRequest::default());
+        assert_eq!(code(AttributeContext { context_extensions, ..http }), expected);
+    }
 }
