@@ -14,4 +14,5 @@ mod service;
 mod wire;
 
 pub(super) use response::www_authenticate;
+pub use service::answer;
 pub(super) use service::{Health, Service};
