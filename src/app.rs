@@ -134,20 +134,29 @@ impl Prepared {
         self.reasons.iter().cloned()
     }
 
+    /// The one way from a door to a decision, for a caller without doors.
+    #[must_use]
+    pub fn gate(&self, config: &Config, audit: Audit) -> Gate {
+        self.gate_of(Arc::new(Journeys::new(Arc::clone(&self.snapshot))), config, audit)
+    }
+
+    fn gate_of(&self, journeys: Arc<Journeys>, config: &Config, audit: Audit) -> Gate {
+        Gate::new(
+            journeys,
+            self.clock.clone(),
+            Arc::clone(&self.metrics),
+            audit,
+            &config.limits,
+            &config.check,
+            self.reasons(),
+        )
+    }
+
     fn doors(&self, loaded: &Loaded, bounds: Bounds) -> Result<(Doors, Live), AuditError> {
         let config = &loaded.config;
         let audit = Audit::start(&config.audit, loaded.base(), Arc::clone(&self.metrics))?;
         let journeys = Arc::new(Journeys::new(Arc::clone(&self.snapshot)));
-        let gate = Gate::new(
-            Arc::clone(&journeys) as Arc<dyn serve::Decide>,
-            self.clock.clone(),
-            Arc::clone(&self.metrics),
-            audit.clone(),
-            &config.limits,
-            &config.check,
-            self.reasons(),
-        );
-        let gate = Arc::new(gate);
+        let gate = Arc::new(self.gate_of(Arc::clone(&journeys), config, audit.clone()));
         let parts = Arc::new(Parts::new(self.told(loaded), Arc::clone(&self.metrics)));
         let certificates = bounds.certificates();
         let live = Live {

@@ -5,6 +5,7 @@
 #[path = "kit.rs"]
 mod kit;
 
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, RsaKeyPair};
@@ -29,7 +30,7 @@ enum Command {
         /// Folder to write to.
         dir: PathBuf,
     },
-    /// Prints a signed token.
+    /// Prints a signed token, or one a line for as many users.
     Token(TokenArgs),
     /// Serves the echo, the user API (/user/profile) and the counters (/stats).
     Backend {
@@ -62,6 +63,9 @@ struct TokenArgs {
     /// The claim `preferred_username`; `sub` follows from it.
     #[arg(long)]
     user: String,
+    /// So many tokens, of `USER.0`, `USER.1` and so on.
+    #[arg(long, value_name = "USERS")]
+    count: Option<u32>,
     /// Seconds until it expires; negative for one that has expired.
     #[arg(long, default_value = "3600", allow_hyphen_values = true)]
     expires: i64,
@@ -93,9 +97,18 @@ fn read(dir: &Path) -> Result<Keys, kit::Error> {
     })
 }
 
-fn token(args: &TokenArgs) -> Result<String, kit::Error> {
+fn tokens(args: &TokenArgs) -> Result<(), kit::Error> {
     let keys = read(&args.keys)?;
-    let mut claims = kit::token::claims(&args.issuer, &args.audience, &args.user, args.expires);
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    for n in 0..args.count.unwrap_or(1) {
+        let user = args.count.map_or(args.user.clone(), |_| format!("{}.{n}", args.user));
+        writeln!(out, "{}", token(&keys, args, &user)?)?;
+    }
+    Ok(out.flush()?)
+}
+
+fn token(keys: &Keys, args: &TokenArgs, user: &str) -> Result<String, kit::Error> {
+    let mut claims = kit::token::claims(&args.issuer, &args.audience, user, args.expires);
     for claim in &args.claim {
         let (name, text) = claim.split_once('=').ok_or("a claim is name=value")?;
         let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
@@ -106,17 +119,14 @@ fn token(args: &TokenArgs) -> Result<String, kit::Error> {
         SignerArg::Ec => Signer::Ec,
         SignerArg::Forger => Signer::Forger,
     };
-    kit::token::sign(&keys, signer, &claims)
+    kit::token::sign(keys, signer, &claims)
 }
 
 #[tokio::main]
 async fn main() -> Result<(), kit::Error> {
     match Command::parse() {
         Command::Keys { dir } => Keys::make()?.write(&dir),
-        Command::Token(args) => {
-            println!("{}", token(&args)?);
-            Ok(())
-        }
+        Command::Token(args) => tokens(&args),
         Command::Backend { listen, fixed, watch } => {
             let listener =
                 TcpListener::bind(&listen).await.map_err(|e| format!("{listen}: {e}"))?;

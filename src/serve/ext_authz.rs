@@ -15,4 +15,5 @@ mod wire;
 mod write;
 
 pub(super) use response::www_authenticate;
+pub use service::answer;
 pub(super) use service::{Health, Service};

@@ -18,6 +18,7 @@ mod tls;
 use std::time::Instant;
 
 pub use drain::{Doors, Drained, ServeError, Shutdown, run};
+pub use ext_authz::answer;
 pub use gate::{Facts, Gate, Retained, describe};
 pub use listener::{BindError, Bound, Bounds, bind};
 pub use ready::{Part, Readiness, Ready};

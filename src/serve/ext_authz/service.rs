@@ -3,10 +3,11 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{Method, Request, Response};
 use http_body_util::Either;
-use hyper::body::Incoming;
+use hyper::body::{Body as HttpBody, Incoming};
 use tonic::body::Body;
 use tonic::service::Routes;
 use tonic_health::ServingStatus;
@@ -73,20 +74,35 @@ impl Service {
         }
         (Self { gate, version, max_size, others: others.prepare() }, health)
     }
+}
 
-    async fn check(self, call: Request<Incoming>) -> Response<wire::Reply> {
-        let timeout = wire::timeout(call.headers());
-        let receive = async {
-            let message = wire::receive(call.into_body(), self.max_size).await?;
-            request::read(&message)
-        };
-        let version = self.version;
-        let answer = |outcome: &_, facts: &_| match render(outcome, facts, version) {
-            Answer::Check(frame) => wire::reply(frame),
-            Answer::Error => wire::error(tonic::Code::Unavailable, "unavailable"),
-        };
-        self.gate.check(receive, timeout, answer).await
-    }
+async fn check<B: HttpBody<Data = Bytes>>(
+    gate: &Gate,
+    version: EnvoyVersion,
+    max_size: usize,
+    call: Request<B>,
+) -> Response<wire::Reply> {
+    let timeout = wire::timeout(call.headers());
+    let receive = async {
+        let message = wire::receive(call.into_body(), max_size).await?;
+        request::read(&message)
+    };
+    let answer = |outcome: &_, facts: &_| match render(outcome, facts, version) {
+        Answer::Check(frame) => wire::reply(frame),
+        Answer::Error => wire::error(tonic::Code::Unavailable, "unavailable"),
+    };
+    gate.check(receive, timeout, answer).await
+}
+
+/// Answers one call of `Check` that came on no connection: what the check door does between the
+/// frames of a call and those of its answer. Its cost is what `load/instructions` counts.
+pub async fn answer<B: HttpBody<Data = Bytes>>(
+    gate: &Gate,
+    version: EnvoyVersion,
+    max_size: usize,
+    call: Request<B>,
+) -> Response<impl HttpBody<Data = Bytes, Error = Infallible>> {
+    check(gate, version, max_size, call).await
 }
 
 impl hyper::service::Service<Request<Incoming>> for Service {
@@ -95,10 +111,13 @@ impl hyper::service::Service<Request<Incoming>> for Service {
     type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
 
     fn call(&self, call: Request<Incoming>) -> Self::Future {
-        let service = self.clone();
         if call.uri().path() == PATH && call.method() == Method::POST {
-            return async move { Ok(service.check(call).await.map(Either::Left)) }.boxed();
+            let (gate, version, max_size) = (Arc::clone(&self.gate), self.version, self.max_size);
+            return async move {
+                Ok(check(&gate, version, max_size, call).await.map(Either::Left))
+            }
+            .boxed();
         }
-        service.others.oneshot(call).map(|answer| answer.map(|a| a.map(Either::Right))).boxed()
+        self.others.clone().oneshot(call).map(|answer| answer.map(|a| a.map(Either::Right))).boxed()
     }
 }
