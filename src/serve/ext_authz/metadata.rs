@@ -12,7 +12,7 @@ use crate::model::{CacheState, Decision, Reason};
 pub(super) fn of(reason: &Reason, decision: Option<&Decision>, facts: &Facts) -> Struct {
     let record = &facts.record;
     let theirs = decision.map(|decision| &decision.metadata);
-    let mut fields = HashMap::with_capacity(11 + theirs.map_or(0, Map::len));
+    let mut fields = HashMap::with_capacity(12 + theirs.map_or(0, Map::len));
     fields.extend(theirs.into_iter().flatten().map(|(name, value)| (name.clone(), wire(value))));
     let decision_id = decision.map(|decision| &*decision.id).or(record.decision_id.as_deref());
     let revision = decision.map(|decision| &*decision.revision).or(record.revision.as_deref());
@@ -30,6 +30,7 @@ pub(super) fn of(reason: &Reason, decision: Option<&Decision>, facts: &Facts) ->
         ("token_cache", cache(record.token_cache)),
         ("context_cache", cache(record.context_cache)),
         ("decision_cache", cache(record.decision_cache)),
+        ("mark", record.mark()),
     ] {
         match value {
             Some(value) => fields.insert(name.to_owned(), text(value)),

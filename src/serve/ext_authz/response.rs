@@ -21,6 +21,9 @@ use super::body::{self, Document};
 use super::metadata;
 use crate::model::{Allow, BodyForm, Challenge, Decision, Deny, Outcome, Unavailable};
 
+/// Response header of every answer that rests on stale or open ground.
+const MARK: &str = "x-authz-degraded";
+
 /// What goes back to Envoy.
 #[derive(Debug)]
 pub(crate) enum Answer {
@@ -36,7 +39,7 @@ pub(crate) fn render(outcome: &Outcome, facts: &Facts, version: EnvoyVersion) ->
     let message = match outcome {
         Outcome::Allow(allow) => {
             let metadata = metadata(&allow.reason, allow.decision.as_deref());
-            respond(Kind::Ok(ok(allow)), metadata)
+            respond(Kind::Ok(ok(allow, facts)), metadata)
         }
         Outcome::Deny(deny) => {
             let metadata = metadata(&deny.reason, deny.decision.as_deref());
@@ -51,18 +54,25 @@ pub(crate) fn render(outcome: &Outcome, facts: &Facts, version: EnvoyVersion) ->
     Answer::Check(Box::new(message))
 }
 
-fn ok(allow: &Allow) -> OkHttpResponse {
+fn ok(allow: &Allow, facts: &Facts) -> OkHttpResponse {
     let decision = allow.decision.as_deref();
+    let mark = mark(facts);
+    let theirs = appended(decision, mark.as_slice());
     let set = decision.map_or(&[][..], |decision| &decision.headers);
     let is_set = |name: &str| set.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
     OkHttpResponse {
         headers: set.iter().map(|(name, value)| overwrite(name, value)).collect(),
         // Envoy removes after it sets, so a name in both would be lost.
         headers_to_remove: own(allow.removals().filter(|name| !is_set(name))),
-        response_headers_to_add: appended(decision, &[]),
+        response_headers_to_add: mark.into_iter().chain(theirs).collect(),
         query_parameters_to_remove: own(allow.strip.query.iter().map(|name| &**name)),
         ..OkHttpResponse::default()
     }
+}
+
+/// What tells the client that the answer rests on stale or open ground.
+fn mark(facts: &Facts) -> Option<HeaderValueOption> {
+    facts.record.mark().map(|mark| plain(MARK, mark))
 }
 
 fn own<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
@@ -83,6 +93,7 @@ fn denied(deny: &Deny, facts: &Facts) -> Kind {
         request_id: facts.record.request_id.as_deref(),
     };
     let mut headers = Vec::with_capacity(4);
+    headers.extend(mark(facts));
     if let Some(challenge) = &deny.challenge {
         headers.push(plain("www-authenticate", &www_authenticate(challenge, &deny.description)));
     }
