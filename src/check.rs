@@ -242,7 +242,9 @@ impl<'a> Journey<'a> {
     fn question(&mut self) -> Result<Option<(Digest, Question)>, Refusal> {
         let matched = self.matched()?;
         let facts = matched.facts(self.token.as_deref())?;
-        let policy = matched.route().policy.clone();
+        let route = matched.route();
+        let policy = route.policy.clone();
+        let open = route.open_until.is_some_and(|until| !until.is_past(&self.now));
         self.record.resource.clone_from(&facts.resource);
         self.record.action.clone_from(&facts.action);
         let Some(entry_point) = policy else { return Ok(None) };
@@ -265,6 +267,7 @@ impl<'a> Journey<'a> {
             now: self.now,
             cap: earlier(token.map(|token| token.expires), user.and_then(|user| user.expires)),
             uncached: user.is_some_and(|user| user.stale),
+            open,
         };
         Ok(Some((self.decider()?.key(&question), question)))
     }

@@ -31,6 +31,8 @@ mod engines;
 #[cfg(test)]
 mod envoy_files;
 #[cfg(test)]
+mod failures;
+#[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod journey;

@@ -16,7 +16,7 @@ use crate::model::{Identity, Problem};
 use crate::policy::{Decider, Embedded, Finish, Opa, PolicyConfig, PolicyEngine};
 use crate::rego::Bundle;
 use crate::respond::{Finisher, Responder};
-use crate::route::Table;
+use crate::route::{Table, open_dates};
 use crate::serve;
 use crate::store::{Memory, Redis, Store};
 use crate::telemetry::Metrics;
@@ -56,6 +56,16 @@ pub(super) fn prepare_on(
     let verifier = Verifier::succeeding(before, issuers, tokens, base, &clock, &metrics);
     let verifier = keep(&mut problems, "/issuers", verifier);
     let routes = keep(&mut problems, "/routes", Table::new(&config.routes, &config.path));
+    let (far, past) = open_dates(&config.routes, &clock.now());
+    if before.is_none() {
+        problems.extend(past.into_iter().chain(far).map(|problem| problem.under("/routes")));
+    } else {
+        // A date that passes must not hold up the reload of keys and certificates.
+        for Problem { pointer, message, .. } in past {
+            tracing::warn!(at = format!("/routes{pointer}"), message, "this route is closed again");
+        }
+        problems.extend(far.into_iter().map(|problem| problem.under("/routes")));
+    }
     let secured = serve::Secured::new(&config.listen, &clock.now());
     let secured = keep(&mut problems, "/listen", secured);
     let (mut contexts, mut decider) = (None, None);
@@ -70,6 +80,9 @@ pub(super) fn prepare_on(
     else {
         return Err(problems);
     };
+    if !problems.is_empty() {
+        return Err(problems);
+    }
     let verifier = Arc::new(verifier);
     let authenticator = Arc::clone(&verifier) as Arc<dyn Authenticator>;
     let responder = Responder::new(&config.headers, RETRY_AFTER);

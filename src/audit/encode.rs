@@ -64,12 +64,7 @@ pub(super) fn push_broken_line_marker(out: &mut String) {
 }
 
 fn push_caches(out: &mut String, event: &Event) {
-    let record = &event.record;
-    let states = [
-        ("token", record.token_cache),
-        ("context", record.context_cache),
-        ("decision", record.decision_cache),
-    ];
+    let states = event.record.grounds();
     let mut separator = ",\"caches\":{";
     for (name, state) in states.into_iter().filter(|(_, state)| *state != CacheState::None) {
         let _ = write!(out, "{separator}\"{name}\":\"{}\"", state.as_str());

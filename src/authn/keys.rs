@@ -315,10 +315,11 @@ impl Keys {
         }
     }
 
-    /// Doubles from a second (or the shortest refresh, if that is shorter) up to a minute.
+    /// Doubles from a second (or the shortest refresh, if that is shorter) up to four: what comes
+    /// back must be seen within five seconds, also where no token asks for a fetch.
     fn backoff(&self, failures: u32) -> Duration {
         let first = self.timing.min.min(Duration::from_secs(1));
-        let factor = 1_u32 << failures.saturating_sub(1).min(6);
-        (first * factor).min(self.timing.max).min(Duration::from_mins(1))
+        let factor = 1_u32 << failures.saturating_sub(1).min(2);
+        (first * factor).min(self.timing.max).min(Duration::from_secs(4))
     }
 }

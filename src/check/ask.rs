@@ -360,6 +360,7 @@ impl Desk {
             now,
             cap: earlier(token.map(|token| token.expires), user.and_then(|user| user.expires)),
             uncached: user.is_some_and(|user| user.stale),
+            open: false,
         }
     }
 }

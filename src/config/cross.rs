@@ -7,7 +7,7 @@ use super::suggest::{all, nearest};
 use crate::authn::IssuerConfig;
 use crate::check::ask::ApiConfig;
 use crate::model::Problem;
-use crate::policy::PolicyConfig;
+use crate::policy::{PolicyConfig, PolicyEngine};
 use crate::respond::HeadersConfig;
 use crate::route::{Access, RouteConfig};
 
@@ -80,7 +80,13 @@ fn of_issuers(route: &RouteConfig, issuers: &[IssuerConfig]) -> Vec<Problem> {
 fn of_policy(route: &RouteConfig, policy: Option<&PolicyConfig>) -> Vec<Problem> {
     let known: Vec<&str> = entry_points(policy).map(|(name, _)| name).collect();
     let named = route.policy.iter();
-    named.filter_map(|name| unknown("/policy", "policy entry point", name, &known)).collect()
+    let unknown = named.filter_map(|name| unknown("/policy", "policy entry point", name, &known));
+    let embedded = policy.is_none_or(|policy| policy.engine == PolicyEngine::Embedded);
+    let idle = (embedded && route.open_while_opa_fails.is_some()).then(|| {
+        let message = "has no effect: there is no OPA server";
+        Problem::new("/open_while_opa_fails", message, "remove it, or write `engine: opa`")
+    });
+    unknown.chain(idle).collect()
 }
 
 /// A route cannot require a header that no decision may set.
@@ -117,6 +123,7 @@ pub(super) fn notes(config: &Config) -> Vec<Problem> {
             Problem::new(at, message, "name it as `policy` of a route, or remove it")
         })
         .collect();
+    found.extend(of_open(config));
     if let Some(api) = &config.user_context.user_api
         && api.timeout > config.check.budget
     {
@@ -126,6 +133,30 @@ pub(super) fn notes(config: &Config) -> Vec<Problem> {
             config.check.budget, api.timeout
         );
         found.push(Problem::new("/user_context/user_api/timeout", message, ""));
+    }
+    found
+}
+
+/// What an open route gives away, and what its openness does not reach.
+fn of_open(config: &Config) -> Vec<Problem> {
+    let mut found = Vec::new();
+    let opa = config.policy.as_ref().and_then(|policy| policy.opa.as_ref());
+    for (index, route) in config.routes.iter().enumerate() {
+        let Some(open) = &route.open_while_opa_fails else { continue };
+        let at = format!("/routes/{index}/open_while_opa_fails");
+        let (name, until, reason) = (&route.name, open.until, open.reason.trim());
+        let message = format!("until {until} `{name}` passes everybody while OPA fails ({reason})");
+        found.push(Problem::new(at.clone(), message, ""));
+        if !route.require_headers.is_empty() {
+            let message = "no open answer has the headers that the route requires: it stays closed";
+            let fix = "remove `require_headers` or this section";
+            found.push(Problem::new(at.clone(), message, fix));
+        }
+        if opa.is_some_and(|opa| opa.timeout >= config.check.budget) {
+            let message = "OPA's `timeout` is as long as `check.budget`: where OPA hangs, the \
+                           Check's time ends first, and that is *unavailable*";
+            found.push(Problem::new(at, message, "write a shorter `policy.opa.timeout`"));
+        }
     }
     found
 }

@@ -10,7 +10,7 @@
 //! | `config`, `problems` | the section `user_context` and what can be wrong with it |
 //! | `resolver` | one request's way: memory, a load, or what may serve in spite of a failure |
 //! | `load`, `record` | one load: store, then user API; a profile as the store holds it |
-//! | `ask`, `user_api`, `clients`, `json` | what is asked for a token, the call, what the answer means |
+//! | `ask`, `user_api`, `json` | what is asked for a token, the call, what the answer means |
 //! | `profile`, `shared` | what is kept, how long, and what ends it |
 //! | `view`, `mapper`, `claims` | profile or claims → user, by the deployment's rule |
 
@@ -21,7 +21,6 @@ use crate::model::{BoxFuture, CacheState, Refusal, Secret, UserContext, Verified
 
 mod ask;
 mod claims;
-mod clients;
 mod config;
 mod json;
 mod load;

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ask::user_of;
-use super::clients::Clients;
 use super::mapper::MapError;
 use super::profile::{Answer, Life, Profile, Span, State};
 use super::{load::Loaded, record};
 use crate::clock::{Clock, Expiry, Now};
+use crate::dependency::Clients;
 use crate::model::{Digest, Refusal, UserContext};
 use crate::store::{Cache, Cached, Flight, Store};
 use crate::telemetry::Metrics;

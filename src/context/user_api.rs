@@ -8,11 +8,10 @@ use http::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use super::ask::Asker;
-use super::clients::Clients;
 use super::config::{ApiKey, Credential, UserApi};
 use super::json;
 use super::profile::Answer;
-use crate::dependency::{CallError, Http, HttpOptions, Response, UrlTemplate, bearer};
+use crate::dependency::{CallError, Clients, Http, HttpOptions, Response, UrlTemplate, bearer};
 use crate::model::{Code, Problem, Refusal, Secret};
 use crate::telemetry::Metrics;
 

@@ -39,6 +39,13 @@ pub struct HttpOptions {
     pub client_certificate: Option<(PathBuf, PathBuf)>,
     /// Unix socket that is connected to, whatever the URL's host.
     pub unix_socket: Option<PathBuf>,
+    /// Speak HTTP/2 from the first byte (RFC 9113, section 3.3), also over plain TCP. Without it
+    /// HTTP/2 is spoken where TLS agrees on it.
+    pub http2: bool,
+    /// An HTTP/2 connection is pinged this often, also while it is idle, and is given up where the
+    /// ping is unanswered for as long: one connection carries all calls, and on one that went dead
+    /// unseen all would fail. Left out: every 20 s, while calls are under way.
+    pub ping: Option<Duration>,
 }
 
 impl HttpOptions {
@@ -57,6 +64,8 @@ impl HttpOptions {
             tls: true,
             client_certificate: None,
             unix_socket: None,
+            http2: false,
+            ping: None,
         }
     }
 }
@@ -114,8 +123,9 @@ impl Http {
             .pool_idle_timeout(Duration::from_mins(1))
             .pool_max_idle_per_host(options.max_in_flight)
             .http2_adaptive_window(true)
-            .http2_keep_alive_interval(Duration::from_secs(20))
-            .http2_keep_alive_timeout(Duration::from_secs(5))
+            .http2_keep_alive_interval(options.ping.unwrap_or(Duration::from_secs(20)))
+            .http2_keep_alive_timeout(options.ping.unwrap_or(Duration::from_secs(5)))
+            .http2_keep_alive_while_idle(options.ping.is_some())
             .tcp_keepalive(Duration::from_secs(30));
         if options.tls {
             if let Some(path) = &options.ca_file {
@@ -126,6 +136,9 @@ impl Http {
         }
         if let Some((certificate, key)) = &options.client_certificate {
             builder = builder.identity(read_identity(certificate, key)?);
+        }
+        if options.http2 {
+            builder = builder.http2_prior_knowledge();
         }
         if let Some(path) = &options.unix_socket {
             builder = builder.unix_socket(path.as_path());

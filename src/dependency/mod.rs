@@ -10,6 +10,7 @@
 //! retry budget, metrics. [`Http`] has one; an adapter that speaks another protocol makes its own.
 
 mod breaker;
+mod clients;
 mod error;
 mod gate;
 mod guard;
@@ -23,6 +24,7 @@ mod tests;
 mod url;
 
 pub use breaker::BreakerConfig;
+pub use clients::Clients;
 pub use error::CallError;
 pub use guard::{Answer, Guard, GuardOptions};
 pub use http::{BuildError, Http, HttpOptions, bearer};

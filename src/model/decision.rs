@@ -106,9 +106,20 @@ impl Decision {
     /// A denial for `code` in place of what a policy answered, or did not.
     #[must_use]
     pub fn denied(code: Code, evaluation: Evaluation) -> Self {
+        Self::bare(false, code, evaluation)
+    }
+
+    /// The allow that stands where no policy could be asked, for a route that says so. It sets no
+    /// header and is never kept.
+    #[must_use]
+    pub fn open(evaluation: Evaluation) -> Self {
+        Self::bare(true, Code::PolicyOpen, Evaluation { expires: None, ..evaluation })
+    }
+
+    fn bare(allow: bool, code: Code, evaluation: Evaluation) -> Self {
         Self {
             id: evaluation.id,
-            allow: false,
+            allow,
             reason: code.into(),
             message: None,
             status: None,

@@ -5,6 +5,7 @@ mod digest;
 mod id;
 mod identity;
 mod input;
+mod moment;
 mod negotiate;
 mod outcome;
 mod problem;
@@ -19,6 +20,7 @@ pub use digest::{Digest, Fragment, Hasher};
 pub use id::Ids;
 pub use identity::{Demand, Identity, Method, UserContext, VerifiedToken};
 pub use input::{Door, Input};
+pub use moment::Moment;
 pub use outcome::{
     Allow, BodyForm, CacheState, Challenge, Deny, Outcome, Record, StageTime, Strip, Unavailable,
 };

@@ -121,6 +121,8 @@ pub enum CacheState {
     Store,
     /// Past its lifetime, because a dependency failed.
     Stale,
+    /// Nobody decided: the policy engine failed, and the route passes everybody until a date.
+    Open,
 }
 
 impl CacheState {
@@ -133,7 +135,14 @@ impl CacheState {
             Self::Miss => "miss",
             Self::Store => "store",
             Self::Stale => "stale",
+            Self::Open => "open",
         }
+    }
+
+    /// What an answer is marked with that rests on this, where it is marked.
+    #[must_use]
+    pub fn mark(self) -> Option<&'static str> {
+        matches!(self, Self::Stale | Self::Open).then(|| self.as_str())
     }
 }
 
@@ -145,6 +154,22 @@ impl Record {
         self.engine_decision_id.clone_from(&decision.engine_decision_id);
         self.revision = Some(Arc::clone(&decision.revision));
         self.constraints.clone_from(&decision.constraints);
+    }
+
+    /// What the answer rests on, by part.
+    #[must_use]
+    pub fn grounds(&self) -> [(&'static str, CacheState); 3] {
+        let context = ("context", self.context_cache);
+        [("token", self.token_cache), context, ("decision", self.decision_cache)]
+    }
+
+    /// `stale` or `open` where a part of the answer is; `open` goes before `stale`.
+    #[must_use]
+    pub fn mark(&self) -> Option<&'static str> {
+        self.decision_cache
+            .mark()
+            .or_else(|| self.context_cache.mark())
+            .or_else(|| self.token_cache.mark())
     }
 }
 

@@ -53,6 +53,8 @@ codes! {
     PublicRoute = "public_route", Allow;
     /// The route asks for an authenticated caller, names no policy, and got one.
     Authenticated = "authenticated", Allow;
+    /// The policy engine failed, and the route passes everybody meanwhile, until a date.
+    PolicyOpen = "policy_open", Allow;
 
     /// The request carries no HTTP attributes.
     RequestMissing = "request_missing", Deny(400);

@@ -39,6 +39,8 @@ pub struct Question {
     pub cap: Option<Expiry>,
     /// The input rests on stale or open ground: the decision is not cached.
     pub uncached: bool,
+    /// While the engine fails, this question's route passes everybody.
+    pub open: bool,
 }
 
 /// Decides by policy.

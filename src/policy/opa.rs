@@ -1,6 +1,7 @@
 //! Decides by asking an OPA server.
 //!
-//! A decision is kept only where the policy says for how long (`ttl`) or the configuration says
+//! Where it fails, the last decision may serve (`stale`), and a route may pass everybody (`open`).
+//! Both are marked. A decision is kept only where the policy says for how long (`ttl`) or the configuration says
 //! that the policies are `pure`. Its key has the revision of OPA's bundles as the last answer
 //! told it; while decisions come from memory, the revision is asked for once per `clock_ttl`, so
 //! that policies that were replaced are noticed.
@@ -9,15 +10,15 @@ mod call;
 mod config;
 mod inner;
 mod stale;
+mod telling;
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 
 use arc_swap::ArcSwap;
 
-use self::call::Server;
+use self::call::{Failure, Server};
 pub use self::config::{ClientCertificate, OnOpaFailure, OpaConfig};
 use self::inner::{Current, Entry, Inner};
 pub(super) use self::stale::State;
@@ -54,7 +55,9 @@ impl Opa {
             let fix = "add the section with OPA's `url`";
             return Err(vec![Problem::new("/opa", "is missing", fix)]);
         };
-        let server = Server::new(opa, metrics, base).map_err(|p| vec![p.under("/opa")])?;
+        let server = Server::new(opa, &state.opa.clients, metrics, base)
+            .map_err(|problem| vec![problem.under("/opa")])?;
+        let telling = state.opa.telling(&opa.url);
         let entries: HashMap<Arc<str>, Entry> = config
             .entry_points
             .iter()
@@ -71,13 +74,13 @@ impl Opa {
                 (point.name.as_str().into(), Entry { rule, path, version, terms })
             })
             .collect();
-        let current = ArcSwap::from_pointee(Current::of(&entries, None));
+        let current = ArcSwap::from_pointee(Current::of(&entries, telling.revision()));
         Ok(Self(Arc::new(Inner {
             entries,
             server,
             state,
+            telling,
             current,
-            told: AtomicI64::new(i64::MIN),
             clock_ttl: config.clock_ttl.0,
             pure: opa.pure,
             stale_for: opa.stale_for(),
@@ -111,9 +114,16 @@ impl Decider for Opa {
                 }
                 key
             };
+            let opens = question.open.then(|| question.clone());
             let load = || Arc::clone(inner).decide(question);
             let (_, decided) = inner.state.opa.flight.join(key, load).await;
-            decided.unwrap_or(Err(Refusal::new(Code::InternalError, "the evaluation panicked")))
+            let panicked = Refusal::new(Code::InternalError, "the evaluation panicked");
+            let failure = match decided.unwrap_or(Err(Failure::ours(panicked))) {
+                Ok(decided) => return Ok(decided),
+                Err(failure) => failure,
+            };
+            let opened = opens.filter(|_| failure.own).and_then(|question| inner.open(&question));
+            opened.ok_or(failure.refusal)
         })
     }
 }

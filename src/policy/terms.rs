@@ -69,6 +69,11 @@ impl Terms {
         Decision::denied(code, self.evaluation(question, ttl, revision))
     }
 
+    /// The decision where no policy could be asked and the route passes everybody meanwhile.
+    pub(super) fn open(&self, question: &Question) -> Decision {
+        Decision::open(self.evaluation(question, Some(0.0), &Arc::from("none")))
+    }
+
     fn evaluation(&self, question: &Question, ttl: Option<f64>, revision: &Arc<str>) -> Evaluation {
         Evaluation {
             id: next_id(),

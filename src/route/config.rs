@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::model::{BodyForm, HumanSize, Problem};
+use crate::model::{BodyForm, HumanSize, Moment, Problem};
 
 /// The `routes` section, in file order: the first match wins.
 pub type RoutesConfig = Vec<RouteConfig>;
@@ -80,6 +80,21 @@ pub struct RouteConfig {
     /// Form of the bodies of denials.
     #[serde(default)]
     pub errors: BodyForm,
+    /// While the OPA server fails, and no last decision may serve, this route passes everybody
+    /// whom `access` admits. Every such answer is marked `open`; headers that the route requires
+    /// are not there, so with `require_headers` nothing passes. Left out, it is *unavailable*.
+    pub open_while_opa_fails: Option<OpenConfig>,
+}
+
+/// Until when, and why, a route is open while OPA fails.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OpenConfig {
+    /// From then on it is closed, whatever fails; 90 days ahead at most, such as
+    /// `2027-01-31T00:00:00Z`.
+    pub until: Moment,
+    /// Who accepted that nobody is asked meanwhile, and why.
+    pub reason: String,
 }
 
 fn default_max_body() -> HumanSize {

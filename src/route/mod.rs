@@ -31,7 +31,7 @@ pub use attributes::CORE as CORE_MEMBERS;
 pub use body::{Read as BodyRead, read as read_body};
 pub use config::{
     Access, ActionConfig, AttributeConfig, BodyRule, Forwarded, Kind, MatchConfig, Names,
-    PathConfig, PeerField, RouteConfig, RoutesConfig, Spelling, Use, problems,
+    OpenConfig, PathConfig, PeerField, RouteConfig, RoutesConfig, Spelling, Use, problems,
 };
 pub use credential::{Authorization, authorization};
 pub use facts::Facts;
@@ -39,6 +39,7 @@ pub use limits::{DEPTH as MAX_DEPTH, MEMBERS as MAX_MEMBERS, STRING_BYTES as MAX
 pub use pattern::is_identifier;
 pub use route::Route;
 pub use table::{Matched, Table};
+pub use validate::open_dates;
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use super::config::{Access, ActionConfig, Forwarded, MatchConfig, RouteConfig, S
 use super::pattern::{Pattern, Template};
 use super::strip::Removals;
 use super::trie::{Needed, Place};
-use crate::model::{BodyForm, Demand, Problem, Request};
+use crate::model::{BodyForm, Demand, Moment, Problem, Request};
 
 /// One route: what the later stages need to know of it.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub struct Route {
     pub errors: BodyForm,
     /// Lower-case names of headers without which an allow is a denial.
     pub require_headers: Vec<Box<str>>,
+    /// Until then everybody passes while the policy engine fails.
+    pub open_until: Option<Moment>,
     pub(super) hosts: Vec<Box<str>>,
     pub(super) pattern: Pattern,
     pub(super) methods: Vec<Box<str>>,
@@ -133,6 +135,7 @@ impl Route {
             policy: config.policy.as_deref().map(Into::into),
             errors: config.errors,
             require_headers: lower(&config.require_headers),
+            open_until: config.open_while_opa_fails.as_ref().map(|open| open.until),
             hosts: hosts(&config.matches),
             methods: config.matches.methods.iter().flatten().map(|m| m.as_str().into()).collect(),
             needed: needed(&config.matches),

@@ -217,6 +217,13 @@ impl Drop for Ticket<'_> {
         for stage in &self.facts.record.stages {
             gate.metrics.stage(stage.stage, stage.took);
         }
+        if self.kind != Kind::Unavailable && self.facts.record.mark().is_some() {
+            for (part, state) in self.facts.record.grounds() {
+                if let Some(mark) = state.mark() {
+                    gate.metrics.degraded.count(part, mark);
+                }
+            }
+        }
         let route = self.facts.record.route.as_ref();
         gate.series.observe(self.kind, &self.reason, route, took);
         let caller = self.facts.record.caller_identity.as_ref();

@@ -24,6 +24,13 @@ pub(super) struct StageLabels {
     pub stage: &'static str,
 }
 
+/// `portcullis_degraded_answers_total`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct DegradedLabels {
+    pub mark: &'static str,
+    pub part: &'static str,
+}
+
 /// A cache by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct CacheLabels {

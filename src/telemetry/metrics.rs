@@ -12,6 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::cache::{CacheSize, CacheStats};
+use super::degraded::Degraded;
 use super::dependency::{DependencyHealth, DependencyState};
 use super::in_force::InForce;
 use super::labels::{
@@ -42,6 +43,8 @@ pub struct Metrics {
     pub in_flight: Gauge,
     /// Checks answered *unavailable* because too many were in flight.
     pub shed: Counter,
+    /// Answers on stale or open ground.
+    pub degraded: Degraded,
     cache_requests: Family<CacheResultLabels, Counter>,
     cache_evictions: Family<CacheLabels, Counter>,
     cache_entries: Family<CacheLabels, Gauge>,
@@ -109,6 +112,7 @@ impl Metrics {
             stage_seconds: Family::new_with_constructor(histogram),
             in_flight: Gauge::default(),
             shed: Counter::default(),
+            degraded: Degraded::default(),
             cache_requests: Family::default(),
             cache_evictions: Family::default(),
             cache_entries: Family::default(),
@@ -152,6 +156,7 @@ impl Metrics {
             "Checks shed because too many were in flight",
             metrics.shed.clone(),
         );
+        metrics.degraded.register(r);
         r.register("cache_requests", "Cache look-ups by result", metrics.cache_requests.clone());
         r.register(
             "cache_evictions",

@@ -1,6 +1,7 @@
 //! Typed metrics. Names and labels are stable; `deploy/README.md` lists them.
 
 mod cache;
+mod degraded;
 mod dependency;
 mod in_force;
 mod labels;
@@ -8,6 +9,7 @@ mod log;
 mod metrics;
 
 pub use cache::{CacheSize, CacheStats};
+pub use degraded::Degraded;
 pub use dependency::{BreakerState, DependencyHealth, DependencyState};
 pub use in_force::InForce;
 pub use labels::{CallOutcome, DependencyName};

@@ -152,6 +152,7 @@ impl Bench {
             now: self.now(),
             cap: None,
             uncached: false,
+            open: false,
         }
     }
 

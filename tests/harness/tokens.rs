@@ -16,6 +16,13 @@ pub(crate) fn write_keys(dir: &Path) {
     KEYS.write(dir).unwrap();
 }
 
+/// The key set without the EC key, whose tokens have a key that nobody publishes.
+pub(crate) fn rsa_alone() -> String {
+    let mut jwks = KEYS.jwks().unwrap();
+    jwks["keys"].as_array_mut().unwrap().retain(|key| key["kty"] == "RSA");
+    jwks.to_string()
+}
+
 /// A token in the making: valid for an hour unless told otherwise.
 #[derive(Debug, Clone)]
 pub(crate) struct Token {

@@ -10,10 +10,12 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::config::OpaConfig;
-use crate::dependency::{self, CallError, Http, HttpOptions, Response, bearer};
+use crate::dependency::{self, CallError, Clients, Http, HttpOptions, Response, bearer};
 use crate::model::{Code, Problem, Refusal};
 use crate::telemetry::Metrics;
 
+/// A connection on which OPA went silent is noticed within twice this time.
+const PING: Duration = Duration::from_secs(2);
 /// Longest `decision_id` that is passed on.
 const MAX_ID: usize = 128;
 
@@ -34,6 +36,23 @@ pub(super) struct Answer {
     pub(super) revision: Option<Arc<str>>,
     /// Its name for the evaluation.
     pub(super) decision_id: Option<Arc<str>>,
+}
+
+/// OPA brought no answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Failure {
+    /// What the Check ends with.
+    pub(super) refusal: Refusal,
+    /// It is OPA that failed. What callers can bring about by asking much, or for much, opens no
+    /// route.
+    pub(super) own: bool,
+}
+
+impl Failure {
+    /// One that is no failure of OPA.
+    pub(super) fn ours(refusal: Refusal) -> Self {
+        Self { refusal, own: false }
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -69,8 +88,10 @@ struct Cause {
 }
 
 impl Server {
+    /// Calls OPA by a client of `clients`; connects to nothing yet.
     pub(super) fn new(
         config: &OpaConfig,
+        clients: &Clients,
         metrics: &Arc<Metrics>,
         base: &Path,
     ) -> Result<Self, Problem> {
@@ -87,9 +108,12 @@ impl Server {
                 .as_ref()
                 .map(|files| (base.join(&files.certificate_file), base.join(&files.key_file))),
             unix_socket: config.socket().map(Into::into),
+            http2: config.http2,
+            ping: Some(PING),
             ..HttpOptions::new("opa")
         };
-        let http = Http::new(&options, Arc::clone(metrics))
+        let http = clients
+            .get(&options, Arc::clone(metrics))
             .map_err(|error| Problem::new("", error.to_string(), "name readable PEM files"))?;
         let text = if config.socket().is_some() { "http://localhost" } else { &config.url };
         let base = Url::parse(text)
@@ -106,7 +130,7 @@ impl Server {
     }
 
     /// The value of the rule at `path` on `input`, a JSON document.
-    pub(super) async fn ask(&self, path: &str, input: &str) -> Result<Answer, Refusal> {
+    pub(super) async fn ask(&self, path: &str, input: &str) -> Result<Answer, Failure> {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(["v1", "data"]).extend(path.split('/'));
@@ -115,14 +139,18 @@ impl Server {
         let body = ["{\"input\":", input, "}"].concat();
         match self.http.post(url, self.headers.clone(), body.into(), judge).await {
             Ok(response) => read(&response).map_err(|detail| failed(detail, &response)),
-            Err(error) => Err(Refusal::new(Code::PolicyUnavailable, detail_of(error))),
+            Err(error) => Err(Failure {
+                refusal: Refusal::new(Code::PolicyUnavailable, detail_of(error)),
+                own: !matches!(error, CallError::Shed | CallError::TooLarge),
+            }),
         }
     }
 }
 
-fn failed(detail: &'static str, response: &Response) -> Refusal {
+fn failed(detail: &'static str, response: &Response) -> Failure {
     let retry_after = response.retry_after.map(|seconds| seconds.min(3600));
-    Refusal { retry_after, ..Refusal::new(Code::PolicyUnavailable, detail) }
+    let refusal = Refusal { retry_after, ..Refusal::new(Code::PolicyUnavailable, detail) };
+    Failure { refusal, own: true }
 }
 
 fn read(response: &Response) -> Result<Answer, &'static str> {

@@ -31,6 +31,10 @@ pub struct OpaConfig {
     /// What we show of ourselves where it asks for client certificates.
     #[serde(default)]
     pub client_certificate: Option<ClientCertificate>,
+    /// Speak HTTP/2 from the first byte to an OPA that was started with `--h2c`, over plain TCP
+    /// or a Unix socket. With `https` both sides agree on HTTP/2 by themselves (ALPN).
+    #[serde(default)]
+    pub http2: bool,
     /// Time of a whole call.
     #[serde(default = "timeout")]
     pub timeout: HumanDuration,
@@ -133,6 +137,9 @@ impl OpaConfig {
                 wrong("/token", "holds a byte that no header may hold", "give one line of ASCII");
             }
             _ => {}
+        }
+        if self.http2 && self.url.starts_with("https:") {
+            wrong("/http2", "has no effect on `https`, which agrees on HTTP/2", "remove it");
         }
         if self.timeout.0.is_zero() {
             wrong("/timeout", "lets no call finish", "write for example `250ms`");

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -10,7 +9,8 @@ use arc_swap::ArcSwap;
 use super::super::kept::Kept;
 use super::super::terms::Terms;
 use super::super::{Decided, PolicyState, Question};
-use super::call::{Answer, Server};
+use super::call::{Answer, Failure, Server};
+use super::telling::Telling;
 use crate::clock::{Expiry, Now};
 use crate::model::{CacheState, Code, Decision, Digest, Refusal};
 
@@ -22,9 +22,9 @@ pub(super) struct Inner {
     pub(super) entries: HashMap<Arc<str>, Entry>,
     pub(super) server: Server,
     pub(super) state: PolicyState,
+    pub(super) telling: Arc<Telling>,
+    /// What keys are made of, as of the revision that was told.
     pub(super) current: ArcSwap<Current>,
-    /// When OPA last told its revision, nanoseconds since the Unix epoch.
-    pub(super) told: AtomicI64,
     pub(super) clock_ttl: Duration,
     pub(super) pure: bool,
     /// How long past its end a decision may serve; zero for `closed`.
@@ -63,43 +63,54 @@ impl Inner {
         question.input.key(&question.entry_point, ENGINE, question.door, version)
     }
 
-    /// Notes the revision that OPA tells; from now on keys have it.
-    fn tell(&self, revision: Option<&Arc<str>>, now: &Now) {
-        self.told.store(now.unix_nanos, Ordering::Relaxed);
-        if self.current.load().revision.as_ref() != revision {
-            self.current.store(Arc::new(Current::of(&self.entries, revision.cloned())));
+    /// Notes the revision that OPA told to a call that began in that turn; keys have the one that
+    /// is known from now on. Returns whether it is this one.
+    fn tell(&self, revision: Option<&Arc<str>>, began: u64, now: &Now) -> bool {
+        let known = self.telling.tell(revision, began, now);
+        if self.current.load().revision != known {
+            self.current.store(Arc::new(Current::of(&self.entries, known.clone())));
         }
+        known.as_ref() == revision
     }
 
     /// Whether the revision was told too long ago; true once per `clock_ttl` at most.
     pub(super) fn is_due(&self, now: &Now) -> bool {
-        let told = self.told.load(Ordering::Relaxed);
-        let patience = i64::try_from(self.clock_ttl.as_nanos()).unwrap_or(i64::MAX);
-        let due = now.unix_nanos.saturating_sub(told) > patience;
-        let swap = |to| self.told.compare_exchange(told, to, Ordering::Relaxed, Ordering::Relaxed);
-        due && self.current.load().revision.is_some() && swap(now.unix_nanos).is_ok()
+        self.current.load().revision.is_some() && self.telling.is_due(now, self.clock_ttl)
     }
 
-    pub(super) async fn decide(self: Arc<Self>, question: Question) -> Result<Decided, Refusal> {
+    pub(super) async fn decide(self: Arc<Self>, question: Question) -> Result<Decided, Failure> {
         let Some(entry) = self.entries.get(&question.entry_point) else {
-            return Err(Refusal::new(Code::InternalError, "unknown entry point"));
+            let refusal = Refusal::new(Code::InternalError, "unknown entry point");
+            return Err(Failure::ours(refusal));
         };
         let time = entry.terms.reads_time.then_some(&question.now);
+        let began = self.telling.begin();
         match self.server.ask(&entry.path, &question.input.to_json(time)).await {
-            Ok(answer) => Ok((self.finished(entry, &question, answer), CacheState::Miss)),
-            Err(refusal) => match self.last(&question) {
+            Ok(answer) => Ok((self.finished(entry, &question, answer, began), CacheState::Miss)),
+            Err(failure) => match self.last(&question) {
                 Some(decision) => Ok((decision, CacheState::Stale)),
-                None => Err(refusal),
+                None => Err(failure),
             },
         }
     }
 
+    /// The decision for a question that nobody could answer, where its route passes everybody
+    /// meanwhile.
+    pub(super) fn open(&self, question: &Question) -> Option<Decided> {
+        let entry = self.entries.get(&question.entry_point)?;
+        Some((Arc::new(entry.terms.open(question)), CacheState::Open))
+    }
+
     /// The decision made of OPA's answer, kept before anyone is told.
-    fn finished(&self, entry: &Entry, question: &Question, answer: Answer) -> Arc<Decision> {
+    fn finished(
+        &self,
+        entry: &Entry,
+        question: &Question,
+        answer: Answer,
+        began: u64,
+    ) -> Arc<Decision> {
         let Answer { result, revision, decision_id } = answer;
-        if result.is_ok() {
-            self.tell(revision.as_ref(), &question.now);
-        }
+        let in_force = result.is_err() || self.tell(revision.as_ref(), began, &question.now);
         let shown = revision.clone().unwrap_or_else(|| "none".into());
         let own_ttl = match &result {
             Ok(Some(result)) => result.get("ttl").and_then(serde_json::Value::as_f64),
@@ -121,6 +132,10 @@ impl Inner {
         };
         decision.expires = decision.expires.map(bounded);
         let decision = Arc::new(decision);
+        if !in_force {
+            // Of policies that were replaced while it was under way: the answer to this call only.
+            return decision;
+        }
         if let Some(expires) = decision.expires {
             self.state
                 .cache
@@ -142,8 +157,11 @@ impl Inner {
 
     /// Asks for the revision alone, in the background.
     pub(super) async fn probe(self: Arc<Self>, now: Now) {
-        if let Ok(answer) = self.server.ask("portcullis/revision", "{}").await {
-            self.tell(answer.revision.as_ref(), &now);
+        let began = self.telling.begin();
+        if let Ok(answer) = self.server.ask("portcullis/revision", "{}").await
+            && answer.result.is_ok()
+        {
+            self.tell(answer.revision.as_ref(), began, &now);
         }
     }
 }

@@ -1,21 +1,28 @@
 //! The last good decisions, which may serve while OPA fails.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::kept::Kept;
 use super::super::terms::seconds;
 use super::super::{Decided, PolicyConfig, Question};
+use super::call::Failure;
 use super::config::OnOpaFailure;
 use super::inner::Inner;
+use super::telling::Telling;
 use crate::clock::{Expiry, Now};
-use crate::model::{Decision, Digest, Refusal};
+use crate::dependency::Clients;
+use crate::model::{Decision, Digest};
 use crate::store::{Cache, Cached, Flight};
 use crate::telemetry::Metrics;
 
 /// What outlives a reload beside the cache of decisions.
 #[derive(Debug, Clone)]
 pub(in crate::policy) struct State {
-    pub(super) flight: Flight<Digest, Result<Decided, Refusal>>,
+    pub(super) flight: Flight<Digest, Result<Decided, Failure>>,
+    /// The connections, limits and breaker.
+    pub(super) clients: Arc<Clients>,
+    /// What was told by the server at that URL.
+    telling: Arc<Mutex<(String, Arc<Telling>)>>,
     /// The last good answer to a question, by its key without a revision.
     stale: Cache<Digest, Last>,
 }
@@ -24,7 +31,21 @@ impl State {
     pub(in crate::policy) fn new(config: &PolicyConfig, metrics: &Metrics) -> Self {
         let stale = config.opa.as_ref().is_some_and(|opa| opa.on_failure == OnOpaFailure::Stale);
         let bytes = if stale { config.cache.0 } else { 0 };
-        Self { flight: Flight::default(), stale: Cache::new("stale_decision", bytes, metrics) }
+        Self {
+            flight: Flight::default(),
+            clients: Arc::default(),
+            telling: Arc::default(),
+            stale: Cache::new("stale_decision", bytes, metrics),
+        }
+    }
+
+    /// What is known of the server at `url`; nothing of another one's is.
+    pub(super) fn telling(&self, url: &str) -> Arc<Telling> {
+        let mut known = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.0 != url {
+            *known = (url.to_owned(), Arc::default());
+        }
+        Arc::clone(&known.1)
     }
 }
 

@@ -114,6 +114,7 @@ impl Bench {
             now: self.now(),
             cap: None,
             uncached: false,
+            open: false,
         }
     }
 

@@ -2,9 +2,12 @@
 
 mod attributes;
 mod matches;
+mod open;
 mod shadow;
 
 use std::collections::HashMap;
+
+pub use self::open::open_dates;
 
 use super::config::{Access, ActionConfig, RouteConfig};
 use super::pattern::{Pattern, Template};
@@ -74,6 +77,7 @@ fn one(config: &RouteConfig, report: &mut Report<'_>) {
     templates(config, &pattern, report);
     attributes::problems(config, &pattern, report);
     removals(config, report);
+    open::problems(config, report);
 }
 
 fn access(config: &RouteConfig, report: &mut Report<'_>) {

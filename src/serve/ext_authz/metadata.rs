@@ -7,7 +7,7 @@ use super::write::Writer;
 use crate::model::{CacheState, Decision, Reason};
 
 /// What we say of every Check, as far as it is known.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "check_id",
     "decision_id",
     "engine_decision_id",
@@ -18,6 +18,7 @@ const NAMES: [&str; 10] = [
     "token_cache",
     "context_cache",
     "decision_cache",
+    "mark",
 ];
 
 /// Writes a `google.protobuf.Struct`: the policy's metadata and ours. A policy cannot name one of
@@ -47,6 +48,7 @@ pub(super) fn write(out: &mut Writer, reason: &Reason, decision: Option<&Decisio
         cache(record.token_cache),
         cache(record.context_cache),
         cache(record.decision_cache),
+        record.mark(),
     ];
     for (name, value) in NAMES.into_iter().zip(values) {
         if let Some(value) = value {

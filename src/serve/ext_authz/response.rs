@@ -16,6 +16,9 @@ use super::metadata;
 use super::write::Writer;
 use crate::model::{Allow, BodyForm, Challenge, Decision, Deny, Outcome, Reason, Unavailable};
 
+/// Response header of every answer that rests on stale or open ground.
+const MARK: &str = "x-authz-degraded";
+
 /// What goes back to Envoy.
 #[derive(Debug)]
 pub(crate) enum Answer {
@@ -49,7 +52,7 @@ pub(crate) fn render(outcome: &Outcome, facts: &Facts, version: EnvoyVersion) ->
 }
 
 /// Writes an `OkHttpResponse`.
-fn ok(out: &mut Writer, allow: &Allow) {
+fn ok(out: &mut Writer, allow: &Allow, facts: &Facts) {
     let decision = allow.decision.as_deref();
     let set = decision.map_or(&[][..], |decision| &decision.headers);
     for (name, value) in set {
@@ -60,8 +63,14 @@ fn ok(out: &mut Writer, allow: &Allow) {
     for name in allow.removals().filter(|name| !is_set(name)) {
         out.text(5, name);
     }
+    let mark = facts.record.mark();
+    if let Some(mark) = mark {
+        header(out, 6, MARK, mark, Existing::Kept);
+    }
     for (name, value) in decision.map_or(&[][..], |decision| &decision.response_headers) {
-        header(out, 6, name, value, Existing::Kept);
+        if mark.is_none() || !name.eq_ignore_ascii_case(MARK) {
+            header(out, 6, name, value, Existing::Kept);
+        }
     }
     for name in &allow.strip.query {
         out.text(8, name);
@@ -82,6 +91,7 @@ fn denied<'a>(deny: &'a Deny, facts: &Facts) -> Kind<'a> {
         request_id: facts.record.request_id.as_deref(),
     };
     let mut headers = Vec::with_capacity(4);
+    headers.extend(facts.record.mark().map(|mark| (MARK, mark.into())));
     if let Some(challenge) = &deny.challenge {
         headers.push(("www-authenticate", www_authenticate(challenge, &deny.description).into()));
     }
@@ -227,7 +237,7 @@ fn respond(kind: Kind<'_>, reason: &Reason, decision: Option<&Decision>, facts: 
     let mut out = Writer::new(ROOM);
     out.message(1, |status| status.number(1, code as u64));
     match kind {
-        Kind::Ok(allow) => out.message(3, |out| ok(out, allow)),
+        Kind::Ok(allow) => out.message(3, |out| ok(out, allow, facts)),
         Kind::Denied(_, refusal) => out.message(2, |out| refusal.write(out)),
         Kind::Error(_, refusal) => out.message(5, |out| refusal.write(out)),
     }
