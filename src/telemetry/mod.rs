@@ -3,6 +3,7 @@
 mod cache;
 mod dependency;
 mod in_force;
+mod invalidations;
 mod labels;
 mod log;
 mod metrics;
@@ -10,6 +11,7 @@ mod metrics;
 pub use cache::{CacheSize, CacheStats};
 pub use dependency::{BreakerState, DependencyHealth, DependencyState};
 pub use in_force::InForce;
+pub use invalidations::InvalidationMetrics;
 pub use labels::{CallOutcome, DependencyName};
 pub use log::{LogConfig, LogFormat, LogLevel, init as init_log};
 pub use metrics::{CheckSeries, Metrics};

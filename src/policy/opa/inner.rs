@@ -13,6 +13,7 @@ use super::super::{Decided, PolicyState, Question};
 use super::call::{Answer, Server};
 use crate::clock::{Expiry, Now};
 use crate::model::{CacheState, Code, Decision, Digest, Refusal};
+use crate::store::Places;
 
 /// The engine's name in a decision's key.
 const ENGINE: &str = "opa";
@@ -80,14 +81,19 @@ impl Inner {
         due && self.current.load().revision.is_some() && swap(now.unix_nanos).is_ok()
     }
 
-    pub(super) async fn decide(self: Arc<Self>, question: Question) -> Result<Decided, Refusal> {
+    pub(super) async fn decide(
+        self: Arc<Self>,
+        question: Question,
+        places: Places,
+    ) -> Result<Decided, Refusal> {
+        let epoch = self.state.generations.epoch();
         let Some(entry) = self.entries.get(&question.entry_point) else {
             return Err(Refusal::new(Code::InternalError, "unknown entry point"));
         };
         let time = entry.terms.reads_time.then_some(&question.now);
         match self.server.ask(&entry.path, &question.input.to_json(time)).await {
-            Ok(answer) => Ok((self.finished(entry, &question, answer), CacheState::Miss)),
-            Err(refusal) => match self.last(&question) {
+            Ok(answer) => Ok((self.finished(entry, &question, answer, epoch), CacheState::Miss)),
+            Err(refusal) => match self.last(&question, places) {
                 Some(decision) => Ok((decision, CacheState::Stale)),
                 None => Err(refusal),
             },
@@ -95,7 +101,13 @@ impl Inner {
     }
 
     /// The decision made of OPA's answer, kept before anyone is told.
-    fn finished(&self, entry: &Entry, question: &Question, answer: Answer) -> Arc<Decision> {
+    fn finished(
+        &self,
+        entry: &Entry,
+        question: &Question,
+        answer: Answer,
+        epoch: u64,
+    ) -> Arc<Decision> {
         let Answer { result, revision, decision_id } = answer;
         if result.is_ok() {
             self.tell(revision.as_ref(), &question.now);
@@ -122,10 +134,9 @@ impl Inner {
         decision.expires = decision.expires.map(bounded);
         let decision = Arc::new(decision);
         if let Some(expires) = decision.expires {
-            self.state
-                .cache
-                .insert(self.key_under(revision.as_deref(), question), Kept(Arc::clone(&decision)));
-            self.keep_last(question, &decision, expires, own_ttl);
+            let kept = Kept { decision: Arc::clone(&decision), epoch };
+            self.state.cache.insert(self.key_under(revision.as_deref(), question), kept.clone());
+            self.keep_last(question, kept, expires, own_ttl);
         } else {
             // What came before must not outlive an answer that is not to be kept.
             self.forget(question);
