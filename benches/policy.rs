@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis::clock::Clock;
-use portcullis::model::{Code, Decision, Door, Fragment, Input, Verdict};
+use portcullis::model::{Asker, Code, Decision, Door, Fragment, Input, Verdict};
 use portcullis::policy::{
     Decider, Embedded, Evaluation, Finish, PolicyConfig, PolicyState, Question,
 };
@@ -77,7 +77,7 @@ fn decider() -> Embedded {
         "paths": ["p"], "entry_points": [{"name": "main", "rule": "data.bench.decision"}],
     }))
     .expect("a configuration");
-    let state = PolicyState::new(&config, &Metrics::new()).expect("threads");
+    let state = PolicyState::new(&config, &Metrics::new(), Arc::default()).expect("threads");
     let finish: Arc<dyn Finish> = Arc::new(Plain);
     Embedded::new(&config, &bundle(), &finish, state).expect("a decider")
 }
@@ -115,9 +115,9 @@ fn key(bencher: divan::Bencher<'_, '_>) {
 fn peek(bencher: divan::Bencher<'_, '_>) {
     let (decider, question) = (decider(), question(1));
     let key = decider.key(&question);
-    let resolved = runtime().block_on(decider.resolve(key, question.clone()));
+    let resolved = runtime().block_on(decider.resolve(key, question.clone(), Asker::default()));
     assert!(resolved.is_ok_and(|(decision, _)| decision.allow));
-    bencher.bench_local(|| decider.peek(&key, &question.now).is_some());
+    bencher.bench_local(|| decider.peek(&key, &question.now, Asker::default()).is_some());
 }
 
 #[divan::bench(threads = [1, 2])]
@@ -142,7 +142,7 @@ fn resolve(bencher: divan::Bencher<'_, '_>) {
             let decider = Arc::clone(&decider);
             let task = async move {
                 let key = decider.key(&question);
-                decider.resolve(key, question).await.is_ok()
+                decider.resolve(key, question, Asker::default()).await.is_ok()
             };
             runtime.block_on(runtime.spawn(task))
         });

@@ -198,9 +198,12 @@ pub async fn run(prepared: Prepared, loaded: Loaded, look: Look) -> Result<(), S
         "starting"
     );
     tokio::spawn(give_back_memory());
+    let listening = Arc::clone(&prepared.enduring.invalidations).listen();
+    let listening = tokio::spawn(listening);
     let reloader = Reloader::start(live, (prepared, loaded, look), hangups);
     let drained = serve::run(doors, shutdown).await;
     reloader.stop().await;
+    listening.abort();
     tracing::info!(complete = drained.complete, audit_flushed = drained.flushed, "stopped");
     Ok(())
 }

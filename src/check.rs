@@ -14,8 +14,8 @@ use crate::authn::{Authenticator, Verified};
 use crate::clock::{Expiry, Now};
 use crate::context::{Contexts, Resolved};
 use crate::model::{
-    BodyForm, CacheState, Code, Digest, Door, Identity, Input, Outcome, Record, Refusal, Request,
-    Secret, StageTime, Strip, UserContext, VerifiedToken,
+    Asker, BodyForm, CacheState, Code, Digest, Door, Identity, Input, Outcome, Record, Refusal,
+    Request, Secret, StageTime, Strip, UserContext, VerifiedToken,
 };
 use crate::policy::{Decided, Decider, Question};
 use crate::respond::{Responder, Terms};
@@ -154,7 +154,7 @@ impl<'a> Journey<'a> {
             self.resolved(peeked.ok_or(Stop::Load)??);
         }
         let Some((key, _)) = self.question()? else { return Ok(End::NoPolicy) };
-        let decided = self.decider()?.peek(&key, &self.now).ok_or(Stop::Load)?;
+        let decided = self.decider()?.peek(&key, &self.now, self.asker()).ok_or(Stop::Load)?;
         Ok(End::Decided(decided))
     }
 
@@ -188,10 +188,11 @@ impl<'a> Journey<'a> {
         }
         let Some((key, question)) = self.question()? else { return Ok(End::NoPolicy) };
         let asked = bearer.is_none() || (token_seen && (user_seen || self.user.is_none()));
-        if !asked && let Some(decided) = self.decider()?.peek(&key, &self.now) {
+        if !asked && let Some(decided) = self.decider()?.peek(&key, &self.now, self.asker()) {
             return Ok(End::Decided(decided));
         }
-        let decided = stages.within("policy", self.decider()?.resolve(key, question)).await;
+        let resolving = self.decider()?.resolve(key, question, self.asker());
+        let decided = stages.within("policy", resolving).await;
         self.record.stages = stages.times;
         Ok(End::Decided(decided?))
     }
@@ -216,6 +217,11 @@ impl<'a> Journey<'a> {
         let missing =
             Refusal::new(Code::InternalError, "a route names a policy and none is loaded");
         self.snapshot.decider.as_deref().ok_or(missing)
+    }
+
+    fn asker(&self) -> Asker<'_> {
+        let route = self.matched.as_ref().map_or("", |matched| &*matched.route().name);
+        Asker { token: self.token.as_deref(), route }
     }
 
     fn verified(&mut self, (token, cache): Verified) {

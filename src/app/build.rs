@@ -53,7 +53,8 @@ pub(super) fn prepare_on(
     let mut problems = Vec::new();
     let bundle = keep(&mut problems, "/policy", load_bundle(config, base));
     let (issuers, tokens) = (&config.issuers, &config.tokens);
-    let verifier = Verifier::succeeding(before, issuers, tokens, base, &clock, &metrics);
+    let shown = (&metrics, enduring.invalidations.generations());
+    let verifier = Verifier::succeeding(before, issuers, tokens, base, &clock, shown);
     let verifier = keep(&mut problems, "/issuers", verifier);
     let routes = keep(&mut problems, "/routes", Table::new(&config.routes, &config.path));
     let (far, past) = open_dates(&config.routes, &clock.now());

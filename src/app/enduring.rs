@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::context::Shared;
 use crate::policy::{PolicyConfig, PolicyState};
-use crate::store::Store;
+use crate::store::{Invalidations, Store};
 use crate::telemetry::Metrics;
 
 /// Clock, metrics, caches, stores, threads and connections of the process.
@@ -14,6 +14,8 @@ use crate::telemetry::Metrics;
 pub(super) struct Enduring {
     pub(super) clock: Clock,
     pub(super) metrics: Arc<Metrics>,
+    /// What ends entries of all caches before their time.
+    pub(super) invalidations: Arc<Invalidations>,
     /// User contexts.
     pub(super) shared: Arc<Shared>,
     /// Decisions; made with the first configuration that has policies.
@@ -29,8 +31,9 @@ impl Enduring {
         metrics: Arc<Metrics>,
     ) -> Self {
         let cache = config.user_context.cache.0;
-        let shared = Shared::new(cache, store, clock.clone(), &metrics);
-        Self { clock, metrics, shared, policy: Arc::default() }
+        let invalidations = Invalidations::new(store, clock.clone(), &metrics);
+        let shared = Shared::new(cache, Arc::clone(&invalidations), clock.clone(), &metrics);
+        Self { clock, metrics, invalidations, shared, policy: Arc::default() }
     }
 
     /// The decisions' cache and threads.
@@ -39,7 +42,8 @@ impl Enduring {
         if let Some(state) = &*policy {
             return Ok(state.clone());
         }
-        let state = PolicyState::new(config, &self.metrics)?;
+        let state =
+            PolicyState::new(config, &self.metrics, Arc::clone(self.invalidations.generations()))?;
         Ok(policy.insert(state).clone())
     }
 }

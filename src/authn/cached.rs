@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::jwks::Key;
 use crate::clock::{Expiry, Now};
 use crate::model::{Refusal, VerifiedToken};
-use crate::store::Cached;
+use crate::store::{Cached, Life};
 
 /// A verified token with the key that verified it.
 #[derive(Debug)]
@@ -17,12 +17,14 @@ pub(super) struct Entry {
     pub key: Arc<Key>,
     /// End of the cache's lifetime or of the token, whichever is first.
     pub expires: Expiry,
+    /// What invalidations end it by.
+    pub life: Life,
     pub bytes: usize,
 }
 
 impl Cached for Arc<Entry> {
     fn is_past(&self, now: &Now) -> bool {
-        self.expires.is_past(now)
+        self.expires.is_past(now) || self.life.is_over()
     }
 
     fn bytes(&self) -> usize {
@@ -36,6 +38,8 @@ pub(super) struct Rejected {
     pub refusal: Refusal,
     /// Issuer and generation of the keys that the rejection rests on, if it rests on keys.
     pub keys: Option<(usize, u64)>,
+    /// Epoch of the generations in which it was made. Any invalidation has it looked at again.
+    pub epoch: u64,
     pub expires: Expiry,
 }
 

@@ -18,7 +18,7 @@ const fn invalid(detail: &'static str) -> Refusal {
 pub(super) fn check(
     claims: &Map<String, Value>,
     rules: &Rules,
-    hash: Digest,
+    (hash, id): (Digest, Digest),
     now: &Now,
 ) -> Result<VerifiedToken, Refusal> {
     check_kind(claims)?;
@@ -34,6 +34,7 @@ pub(super) fn check(
         return Err(invalid("a claim that the issuer's configuration requires is missing"));
     }
     let (expires, not_before_nanos) = times(claims, rules.leeway, now)?;
+    let user = Digest::of_user(&rules.issuer, &subject);
     let identity =
         Identity::new(Some(Arc::clone(&rules.issuer)), Some(subject), client, Method::Jwt);
     let declared = declared(claims, &rules.claims);
@@ -48,6 +49,8 @@ pub(super) fn check(
         expires,
         not_before_nanos,
         hash,
+        id,
+        user,
     })
 }
 

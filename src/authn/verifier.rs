@@ -20,7 +20,7 @@ use super::token::Unverified;
 use super::{Authenticator, Verified, claims, demand};
 use crate::clock::{Clock, Expiry, Now};
 use crate::model::{BoxFuture, CacheState, Code, Demand, Digest, Problem, Refusal, Secret};
-use crate::store::Cache;
+use crate::store::{Cache, Generations, Life, Places};
 use crate::telemetry::Metrics;
 
 /// One issuer with its keys.
@@ -37,6 +37,7 @@ pub struct Verifier {
     fingerprint: Digest,
     verified: Cache<Digest, Arc<Entry>>,
     rejected: Cache<Digest, Rejected>,
+    generations: Arc<Generations>,
     max_size: usize,
     ttl: Duration,
     rejection_ttl: Duration,
@@ -63,12 +64,13 @@ impl Verifier {
         clock: &Clock,
         metrics: &Arc<Metrics>,
     ) -> Result<Self, Vec<Problem>> {
-        Self::succeeding(None, issuers, tokens, base, clock, metrics)
+        Self::succeeding(None, issuers, tokens, base, clock, (metrics, &Arc::default()))
     }
 
     /// As [`Verifier::new`], in the place of `before`, which goes on serving: an issuer whose keys
     /// come from where they came from has them from the start, and what was verified under the
     /// same configuration stays verified (every token's hash covers the configuration).
+    /// Invalidations of `generations` end what was verified before them.
     ///
     /// # Errors
     /// As [`Verifier::new`].
@@ -78,7 +80,7 @@ impl Verifier {
         tokens: &TokensConfig,
         base: &Path,
         clock: &Clock,
-        metrics: &Arc<Metrics>,
+        (metrics, generations): (&Arc<Metrics>, &Arc<Generations>),
     ) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut ready = Vec::new();
@@ -107,6 +109,7 @@ impl Verifier {
                 || Cache::new("token_rejection", tokens.rejection_cache.0, metrics),
                 |before| before.rejected.clone(),
             ),
+            generations: Arc::clone(generations),
             max_size: tokens.max_size.as_usize(),
             ttl: tokens.cache_ttl.0,
             rejection_ttl: tokens.rejection_ttl.0,
@@ -185,9 +188,11 @@ impl Verifier {
 
     /// Whether a rejection still stands: the keys that it rests on have not changed.
     fn stands(&self, rejected: &Rejected) -> bool {
-        rejected.keys.is_none_or(|(issuer, generation)| {
-            self.issuers.get(issuer).is_some_and(|i| i.ring.keys.set().generation == generation)
-        })
+        let settled = rejected.epoch == self.generations.epoch();
+        settled
+            && rejected.keys.is_none_or(|(issuer, generation)| {
+                self.issuers.get(issuer).is_some_and(|i| i.ring.keys.set().generation == generation)
+            })
     }
 
     /// Remembers a rejection, where it will hold.
@@ -201,7 +206,8 @@ impl Verifier {
         let passing = [Code::TokenKeyUnknown, Code::TokenNotYetValid, Code::KeysUnavailable];
         if !passing.contains(&refusal.code) {
             let expires = Expiry::after(now, self.rejection_ttl);
-            self.rejected.insert(hash, Rejected { refusal, keys, expires });
+            let epoch = self.generations.epoch();
+            self.rejected.insert(hash, Rejected { refusal, keys, epoch, expires });
         }
         refusal
     }
@@ -223,6 +229,7 @@ impl Verifier {
         asked: &Demand,
         now: &Now,
     ) -> Result<Verified, Refusal> {
+        let epoch = self.generations.epoch();
         let reject = |refusal| self.reject(hash, refusal, None, now);
         let (index, issuer, unverified) = self.open(token).map_err(reject)?;
         let rules = &issuer.rules;
@@ -231,11 +238,13 @@ impl Verifier {
         let set = issuer.ring.keys.find(header.kid, header.algorithm, now).await?;
         let key = signer(&set, &header, &unverified)
             .map_err(|refusal| self.reject(hash, refusal, Some((index, set.generation)), now))?;
-        let token = claims::check(&unverified.claims, rules, hash, now).map_err(reject)?;
+        let names = (hash, Digest::plain(token.as_bytes()));
+        let token = claims::check(&unverified.claims, rules, names, now).map_err(reject)?;
         let token = Arc::new(token);
         let entry = Entry {
             bytes: size_of_token(&token),
             expires: token.expires.min(Expiry::after(now, self.ttl)),
+            life: Life::since(&self.generations, epoch, Places::of_token(&token)),
             token: Arc::clone(&token),
             issuer: index,
             key,

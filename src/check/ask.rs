@@ -30,8 +30,8 @@ use crate::authn::{Authenticator, Verified};
 use crate::clock::Now;
 use crate::context::Contexts;
 use crate::model::{
-    BodyForm, Code, Demand, Door, Fragment, Identity, Input, Method, Outcome, Record, Refusal,
-    Request, Secret, Strip, UserContext, VerifiedToken,
+    Asker, BodyForm, Code, Demand, Door, Fragment, Identity, Input, Method, Outcome, Record,
+    Refusal, Request, Secret, Strip, UserContext, VerifiedToken,
 };
 use crate::policy::{Decided, Decider, Question};
 use crate::respond::{Responder, Terms};
@@ -82,6 +82,12 @@ enum About {
     Nobody,
     Token(Arc<VerifiedToken>, Secret<String>),
     Asserted(Fragment),
+}
+
+impl About {
+    fn token(&self) -> Option<&VerifiedToken> {
+        if let Self::Token(token, _) = self { Some(token) } else { None }
+    }
 }
 
 impl Desk {
@@ -295,9 +301,10 @@ impl Desk {
         };
         let question = self.question(&about, user.as_deref(), ask, when.now);
         let key = self.decider.key(&question);
-        let decided = match self.decider.peek(&key, &when.now) {
+        let asker = Asker { token: about.token(), route: record.route.as_deref().unwrap_or("") };
+        let decided = match self.decider.peek(&key, &when.now, asker) {
             Some(decided) => decided,
-            None => stages.within("policy", self.decider.resolve(key, question)).await?,
+            None => stages.within("policy", self.decider.resolve(key, question, asker)).await?,
         };
         record.stages = stages.times;
         Ok((decided, user))
@@ -337,10 +344,7 @@ impl Desk {
     }
 
     fn question(&self, about: &About, user: Option<&UserContext>, ask: &Ask, now: Now) -> Question {
-        let token = match about {
-            About::Token(token, _) => Some(token),
-            About::Nobody | About::Asserted(_) => None,
-        };
+        let token = about.token();
         let identity = match about {
             About::Nobody => &self.anonymous,
             About::Token(token, _) => &token.identity,

@@ -8,11 +8,7 @@ use url::Url;
 use super::config::{Credential, Fold, Owner, UserApi};
 use crate::dependency::UrlTemplate;
 use crate::model::{Code, Digest, Hasher, Refusal, VerifiedToken};
-
-/// Hash that stands for one issuer's subject; lengths keep the two apart, nothing is folded.
-pub(super) fn user_of(issuer: &str, subject: &str) -> Digest {
-    Hasher::new("user").part(issuer.as_bytes()).part(subject.as_bytes()).finish()
-}
+use crate::store::Places;
 
 /// One question to the user API, for one token.
 #[derive(Debug, Clone)]
@@ -29,6 +25,8 @@ pub(super) struct Ask {
     pub(super) asked: Digest,
     /// The token that asks.
     pub(super) token: Digest,
+    /// What invalidations concern the answer by.
+    pub(super) places: Places,
     /// The URL to get.
     pub(super) url: Url,
     /// Whether the answer is shared with other replicas.
@@ -82,7 +80,7 @@ impl Asker {
             other => other.strip_prefix("claim:").and_then(claim).map(Cow::Borrowed),
         };
         let url = self.template.expand(value).map_err(|_| NO_SEGMENT)?;
-        let user = user_of(issuer, subject);
+        let user = token.user;
         let key = if self.per_token {
             Hasher::new("user of token").part(user.as_bytes()).part(token.hash.as_bytes()).finish()
         } else {
@@ -95,6 +93,11 @@ impl Asker {
             key,
             asked: self.asked(&url),
             token: token.hash,
+            places: if self.per_token {
+                Places::of_token(token)
+            } else {
+                Places::of_user(&user, issuer)
+            },
             url,
             shared: !self.per_token,
             owner,

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::record::KeyTemplate;
 use crate::dependency::{BreakerConfig, InsecureUrl};
 use crate::model::{HumanDuration, HumanSize, Secret};
 
@@ -33,6 +34,11 @@ pub struct ContextConfig {
     pub refresh_ahead: Option<HumanDuration>,
     /// Memory for profiles and for contexts made of them, together.
     pub cache: HumanSize,
+    /// Key of a user's profile in the shared store, behind `store.redis.prefix`: text with
+    /// `{issuer}` and `{sub}`, each perhaps with `|lower` (ASCII letters alone), such as
+    /// `{issuer}:{sub}`. Values are escaped. Whose a profile is, is in its value too, and compared
+    /// unfolded. Left out: a hash of issuer and subject.
+    pub key: Option<String>,
 }
 
 /// Where the user context comes from.
@@ -174,6 +180,7 @@ impl Default for ContextConfig {
             unknown_ttl: HumanDuration::secs(30),
             refresh_ahead: None,
             cache: HumanSize(64 << 20),
+            key: None,
         }
     }
 }
@@ -184,6 +191,11 @@ impl ContextConfig {
     pub fn source(&self) -> Source {
         let default = if self.user_api.is_some() { Source::UserApi } else { Source::None };
         self.source.unwrap_or(default)
+    }
+
+    /// How keys of the store are made.
+    pub(super) fn keys(&self) -> Result<KeyTemplate, String> {
+        self.key.as_deref().map_or_else(|| Ok(KeyTemplate::default()), KeyTemplate::parse)
     }
 
     /// How long before its end a context is fetched again; zero is never.

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use super::ask::Ask;
 use super::config::{ContextConfig, OnFailure};
-use super::profile::{Answer, Life, Profile, Span};
-use super::record::{self, Stored};
+use super::profile::{Answer, Profile, Span};
+use super::record::{self, KeyTemplate, Stored};
 use super::shared::Shared;
 use super::user_api::{Api, Call, Failure};
 use super::view::View;
 use crate::clock::{Expiry, Now};
 use crate::model::{CacheState, Digest, Refusal, Secret, VerifiedToken};
+use crate::store::Life;
 
 /// What a load came to, for all who wait for it.
 #[derive(Debug, Clone)]
@@ -47,6 +48,11 @@ impl Lifetimes {
             refresh_ahead: config.refresh_ahead(),
             stale_for,
         }
+    }
+
+    /// The longest that anything is kept, in memory or in the store.
+    pub(super) fn longest(&self) -> Duration {
+        self.ttl.max(self.unknown_ttl).saturating_add(self.stale_for)
     }
 
     fn of(&self, answer: &Answer) -> (Duration, Duration) {
@@ -92,6 +98,7 @@ pub(super) struct Job {
     pub(super) api: Arc<Api>,
     pub(super) view: Arc<View>,
     pub(super) lifetimes: Lifetimes,
+    pub(super) keys: Arc<KeyTemplate>,
     pub(super) ask: Ask,
     pub(super) token: Arc<VerifiedToken>,
     pub(super) bearer: Secret<String>,
@@ -102,12 +109,15 @@ pub(super) struct Job {
 impl Job {
     /// Loads. Ends within the time-outs of store, user API and mapping rule.
     pub(super) async fn run(self) -> Loaded {
+        if self.ask.shared {
+            self.shared.invalidations.ready().await;
+        }
         let now = self.shared.clock.now();
-        let life = self.shared.life(&self.ask.user);
+        let life = self.shared.life(self.ask.places);
         if let Some(profile) = self.in_memory(&now) {
             return Loaded::Found(profile, CacheState::Hit);
         }
-        let stored = self.stored(&now, &life).await;
+        let (generation, stored) = self.stored(&now, &life).await;
         if let Some(profile) = stored.as_ref().filter(|profile| !profile.expires.is_past(&now))
             && self.view.of_profile(&self.shared, &self.token, profile, false).await.is_ok()
         {
@@ -115,7 +125,13 @@ impl Job {
             return Loaded::Found(Arc::clone(profile), CacheState::Store);
         }
         match self.api.call(self.ask.url.clone(), &self.bearer).await {
-            Call::Answer(answer) => self.answered(answer, now, life, stored).await,
+            Call::Answer(answer) => {
+                let loaded = self.answered(answer, now, life, stored).await;
+                if let (Loaded::Found(profile, _), Some(generation)) = (&loaded, generation) {
+                    self.write(profile, &generation).await;
+                }
+                loaded
+            }
             Call::Refused(refusal) => {
                 if let Some(last) = self.shared.last(&self.ask.key) {
                     last.state.note_answer();
@@ -134,20 +150,29 @@ impl Job {
         (serves && !self.instead_of.as_ref().is_some_and(old)).then_some(profile)
     }
 
-    /// The store's record, if it verifies and is newer than what the load is to improve on. It
-    /// may be past its end.
-    async fn stored(&self, now: &Now, life: &Life) -> Option<Arc<Profile>> {
+    /// The user's generation in the store, and the record if it verifies, is of that generation
+    /// and is newer than what the load is to improve on. It may be past its end. Where the
+    /// generation is not known, no record can be believed, and none may be written.
+    async fn stored(&self, now: &Now, life: &Life) -> (Option<String>, Option<Arc<Profile>>) {
         if !self.ask.shared {
-            return None;
+            return (None, None);
         }
-        let bytes = self.shared.store.get(&record::key(self.ask.key)).await.ok()??;
-        let stored = record::decode(&bytes, &self.ask, &self.api, now)?;
+        let (ask, shared) = (&self.ask, &self.shared);
+        let key = self.keys.key(&ask.issuer, &ask.subject);
+        let generation = shared.invalidations.generation(&ask.user, &ask.issuer);
+        let (generation, bytes) = tokio::join!(generation, shared.store().get(&key));
+        let Ok(generation) = generation else { return (None, None) };
+        let bytes = bytes.ok().flatten();
+        let stored = bytes.and_then(|b| record::decode(&b, ask, &self.api, &generation, now));
         let old = self.instead_of.as_ref();
-        if old.is_some_and(|old| old.fetched.unix_nanos >= stored.fetched.unix_nanos) {
-            return None;
-        }
-        let span = self.lifetimes.span_of_stored(&stored, now);
-        Some(self.shared.profile(stored.answer, self.ask.asked, span, life.clone()))
+        let newer = |stored: &Stored| {
+            old.is_none_or(|old| old.fetched.unix_nanos < stored.fetched.unix_nanos)
+        };
+        let profile = stored.filter(newer).map(|stored| {
+            let span = self.lifetimes.span_of_stored(&stored, now);
+            shared.profile(stored.answer, ask.asked, span, life.clone())
+        });
+        (Some(generation), profile)
     }
 
     async fn answered(
@@ -168,29 +193,21 @@ impl Job {
             return self.failed(Failure::new(error.as_str()), stored);
         }
         self.shared.install(self.ask.key, &profile);
-        self.write(&profile).await;
         Loaded::Found(profile, CacheState::Miss)
     }
 
-    /// Lets other replicas, and this one after a restart, find `profile`. A store that fails
-    /// costs them a load.
-    async fn write(&self, profile: &Profile) {
-        if !self.ask.shared {
-            return;
-        }
-        let key = record::key(self.ask.key);
+    /// Lets other replicas, and this one after a restart, find `profile`, which was loaded in
+    /// `generation`: one that was invalidated meanwhile verifies nowhere. A store that fails costs
+    /// them a load.
+    async fn write(&self, profile: &Profile, generation: &str) {
+        let key = self.keys.key(&self.ask.issuer, &self.ask.subject);
         let (ttl, stale_for) = self.lifetimes.of(&profile.answer);
-        let record = record::encode(&self.ask, profile).filter(|_| !profile.state.is_invalidated());
-        let _ = match record {
-            Some(record) => {
-                self.shared.store.set(&key, record, ttl.saturating_add(stale_for)).await
-            }
-            None => self.shared.store.delete(&key).await,
+        let record = record::encode(&self.ask, profile, generation);
+        let store = self.shared.store();
+        let _ = match record.filter(|_| !profile.state.is_invalidated()) {
+            Some(record) => store.set(&key, record, ttl.saturating_add(stale_for)).await,
+            None => store.delete(&key).await,
         };
-        // It may have been invalidated between the look and the write.
-        if profile.state.is_invalidated() {
-            let _ = self.shared.store.delete(&key).await;
-        }
     }
 
     /// Notes the failure at what may serve in spite of it.

@@ -14,6 +14,10 @@ impl ContextConfig {
     pub fn problems(&self) -> Vec<Problem> {
         let mut found = self.source_problems();
         found.extend(self.lifetime_problems());
+        if let Err(message) = self.keys() {
+            let fix = "write for example `{issuer}:{sub}`, or leave it out for a hash";
+            found.push(Problem::new("/key", message, fix));
+        }
         if let Some(api) = &self.user_api {
             found.extend(api.problems().into_iter().map(|problem| problem.under("/user_api")));
         }
@@ -25,15 +29,29 @@ impl ContextConfig {
     /// would be another's.
     #[must_use]
     pub fn problems_among(&self, issuers: usize) -> Vec<Problem> {
-        let Some(api) = self.user_api.as_ref().filter(|_| issuers > 1) else { return Vec::new() };
-        if api.credential == Credential::Caller || api.url.contains("{issuer}") {
-            return Vec::new();
+        let mut found = Vec::new();
+        if issuers < 2 {
+            return found;
         }
-        vec![Problem::new(
-            "/user_api/url",
-            format!("`{}` does not tell the users of {issuers} issuers apart", api.url),
-            "put `{issuer}` into the URL, use `credential: caller`, or configure one issuer",
-        )]
+        let by_key = |api: &&UserApi| api.credential != Credential::Caller;
+        if let Some(api) = self.user_api.as_ref().filter(by_key)
+            && !api.url.contains("{issuer}")
+        {
+            found.push(Problem::new(
+                "/user_api/url",
+                format!("`{}` does not tell the users of {issuers} issuers apart", api.url),
+                "put `{issuer}` into the URL, use `credential: caller`, or configure one issuer",
+            ));
+        }
+        if self.keys().is_ok_and(|keys| !keys.names_issuer()) {
+            let key = self.key.as_deref().unwrap_or_default();
+            found.push(Problem::new(
+                "/key",
+                format!("`{key}` does not tell the users of {issuers} issuers apart"),
+                "put `{issuer}` into it, or leave it out for a hash",
+            ));
+        }
+        found
     }
 
     fn source_problems(&self) -> Vec<Problem> {

@@ -1,13 +1,13 @@
 //! What the user API said of one user, and until when that serves.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use super::ask::Ask;
 use crate::clock::{Expiry, Now};
 use crate::model::Digest;
-use crate::store::Cached;
+use crate::store::{Cached, Life};
 
 /// Pause between two background attempts to fetch one user again.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -58,24 +58,6 @@ pub(super) enum Answer {
     },
     /// There is no such user.
     Unknown,
-}
-
-/// The generation that a load began in, and the counter that shows whether it moved since.
-#[derive(Debug, Clone)]
-pub(super) struct Life {
-    counter: Arc<AtomicU64>,
-    generation: u64,
-}
-
-impl Life {
-    pub(super) fn new(counter: Arc<AtomicU64>) -> Self {
-        let generation = counter.load(Ordering::Acquire);
-        Self { counter, generation }
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.counter.load(Ordering::Acquire) != self.generation
-    }
 }
 
 /// When a profile was fetched and how long it serves.

@@ -10,6 +10,7 @@ use super::config::{ContextConfig, Source};
 use super::load::{Job, Lifetimes, Loaded};
 use super::mapper::Mapper;
 use super::profile::Profile;
+use super::record::KeyTemplate;
 use super::shared::{LoadKey, Shared};
 use super::user_api::{Api, Failure};
 use super::view::View;
@@ -32,6 +33,7 @@ pub struct Resolver {
     shared: Arc<Shared>,
     view: Arc<View>,
     lifetimes: Lifetimes,
+    keys: Arc<KeyTemplate>,
     origin: Origin,
     anonymous: Option<Arc<UserContext>>,
 }
@@ -93,7 +95,11 @@ impl Resolver {
         };
         let anonymous = config.anonymous.as_ref().map(|user| constant(&user.clone().into()));
         let view = Arc::new(View::new(&source, mapper));
-        Ok(Self { shared, view, lifetimes: Lifetimes::new(config), origin, anonymous })
+        let lifetimes = Lifetimes::new(config);
+        shared.invalidations.stays(lifetimes.longest());
+        let keys = Arc::new(config.keys().unwrap_or_default());
+        shared.make_keys_by(Arc::clone(&keys));
+        Ok(Self { shared, view, lifetimes, keys, origin, anonymous })
     }
 
     async fn ask_api(
@@ -109,6 +115,7 @@ impl Resolver {
             api: Arc::clone(api),
             view: Arc::clone(&self.view),
             lifetimes: self.lifetimes,
+            keys: Arc::clone(&self.keys),
             ask: ask.clone(),
             token: Arc::clone(token),
             bearer: bearer.clone(),
@@ -148,7 +155,7 @@ impl Resolver {
     }
 
     fn load_key(&self, ask: &Ask, own: Option<Digest>) -> LoadKey {
-        let generation = self.shared.generation(&ask.user);
+        let generation = self.shared.generation(ask.places);
         LoadKey { key: ask.key, asked: ask.asked, generation, own }
     }
 

@@ -3,19 +3,17 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::ask::user_of;
+use arc_swap::ArcSwap;
+
+use super::load::Loaded;
 use super::mapper::MapError;
-use super::profile::{Answer, Life, Profile, Span, State};
-use super::{load::Loaded, record};
+use super::profile::{Answer, Profile, Span, State};
+use super::record::KeyTemplate;
 use crate::clock::{Clock, Expiry, Now};
 use crate::dependency::Clients;
 use crate::model::{Digest, Refusal, UserContext};
-use crate::store::{Cache, Cached, Flight, Store};
+use crate::store::{Cache, Cached, Flight, Invalidations, Life, Places, Store, StoreError, Target};
 use crate::telemetry::Metrics;
-
-/// Users share a generation with few others: an invalidation costs those a load, never an old
-/// answer.
-const GENERATIONS: u16 = 1024;
 
 /// The state of user contexts that outlives a configuration: a reload makes a new
 /// [`super::Resolver`] on the same `Shared`.
@@ -25,11 +23,12 @@ pub struct Shared {
     profiles: Cache<Digest, Arc<Profile>>,
     pub(super) loads: Flight<LoadKey, Loaded>,
     pub(super) mappings: Flight<MapKey, Result<Arc<UserContext>, MapError>>,
-    generations: Vec<Arc<AtomicU64>>,
+    pub(super) invalidations: Arc<Invalidations>,
+    /// How the store's keys are made by the configuration in force.
+    keys: ArcSwap<KeyTemplate>,
     serial: AtomicU64,
     installing: Mutex<()>,
     pub(super) clients: Clients,
-    pub(super) store: Arc<dyn Store>,
     pub(super) clock: Clock,
 }
 
@@ -66,6 +65,8 @@ pub(super) struct Mapped {
     pub(super) outcome: Result<Arc<UserContext>, Refusal>,
     /// The profile that it was made of; none where it comes from claims.
     pub(super) profile: Option<Arc<State>>,
+    /// What invalidations end it by, that of its token too.
+    pub(super) life: Life,
     pub(super) ends: Expiry,
     pub(super) stale: bool,
 }
@@ -74,7 +75,7 @@ impl Cached for Arc<Mapped> {
     fn is_past(&self, now: &Now) -> bool {
         let over =
             |state: &Arc<State>| state.is_over() || (self.stale && !state.may_serve_stale(now));
-        self.ends.is_past(now) || self.profile.as_ref().is_some_and(over)
+        self.ends.is_past(now) || self.life.is_over() || self.profile.as_ref().is_some_and(over)
     }
 
     fn bytes(&self) -> usize {
@@ -84,47 +85,58 @@ impl Cached for Arc<Mapped> {
 }
 
 impl Shared {
-    /// Empty caches of together at most `bytes`, over `store`.
+    /// Empty caches of together at most `bytes`, over the store of `invalidations`.
     #[must_use]
-    pub fn new(bytes: u64, store: Arc<dyn Store>, clock: Clock, metrics: &Metrics) -> Arc<Self> {
+    pub fn new(
+        bytes: u64,
+        invalidations: Arc<Invalidations>,
+        clock: Clock,
+        metrics: &Metrics,
+    ) -> Arc<Self> {
         Arc::new(Self {
             contexts: Cache::new("context", bytes / 2, metrics),
             profiles: Cache::new("profile", bytes / 2, metrics),
             loads: Flight::default(),
             mappings: Flight::default(),
-            generations: (0..GENERATIONS).map(|_| Arc::default()).collect(),
+            invalidations,
+            keys: ArcSwap::default(),
             serial: AtomicU64::new(0),
             installing: Mutex::new(()),
             clients: Clients::default(),
-            store,
             clock,
         })
     }
 
-    /// Forgets what is known of `subject` of `issuer`, here and in the store. Loads that began
-    /// before keep nothing; requests that come after do not wait for them.
-    pub async fn invalidate(&self, issuer: &str, subject: &str) {
-        let user = user_of(issuer, subject);
-        self.counter(&user).fetch_add(1, Ordering::AcqRel);
+    pub(super) fn store(&self) -> &dyn Store {
+        &**self.invalidations.store()
+    }
+
+    /// Forgets what is known of `subject` of `issuer`, here, in the store and at every replica.
+    /// Loads that began before keep nothing; requests that come after do not wait for them.
+    /// Returns the invalidation's generation.
+    ///
+    /// # Errors
+    /// If the store could not be told: then it holds for this process alone.
+    pub async fn invalidate(&self, issuer: &str, subject: &str) -> Result<u64, StoreError> {
+        let user = Digest::of_user(issuer, subject);
         self.profiles.remove(&user);
-        // A store that fails is a miss, and its record ends by its own time.
-        let _ = self.store.delete(&record::key(user)).await;
+        let key = self.keys.load().key(issuer, subject);
+        self.invalidations.invalidate(&Target::User(user), &[key]).await
     }
 
-    fn counter(&self, user: &Digest) -> Arc<AtomicU64> {
-        let [a, b, ..] = *user.as_bytes();
-        let slot = usize::from(u16::from_le_bytes([a, b]) % GENERATIONS);
-        self.generations.get(slot).cloned().unwrap_or_default()
+    /// From now on the store's keys are made by `keys`.
+    pub(super) fn make_keys_by(&self, keys: Arc<KeyTemplate>) {
+        self.keys.store(keys);
     }
 
-    /// The generation of `user` now.
-    pub(super) fn generation(&self, user: &Digest) -> u64 {
-        self.counter(user).load(Ordering::Acquire)
+    /// The last generation that concerns `places`.
+    pub(super) fn generation(&self, places: Places) -> u64 {
+        self.invalidations.generations().last(places)
     }
 
-    /// The generation of `user` now, to be held against later ones.
-    pub(super) fn life(&self, user: &Digest) -> Life {
-        Life::new(self.counter(user))
+    /// The life of what begins to be made now.
+    pub(super) fn life(&self, places: Places) -> Life {
+        Life::new(self.invalidations.generations(), places)
     }
 
     /// A profile that is not kept yet.

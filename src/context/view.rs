@@ -9,6 +9,7 @@ use super::profile::{Answer, Profile};
 use super::shared::{MapKey, Mapped, Shared};
 use crate::clock::{Expiry, Now};
 use crate::model::{Code, Digest, Fragment, Hasher, Refusal, UserContext, VerifiedToken};
+use crate::store::Places;
 
 /// What becomes of one token's user: his context, or a denial.
 pub(super) type Outcome = Result<Arc<UserContext>, Refusal>;
@@ -41,11 +42,13 @@ impl View {
     ) -> Result<Outcome, MapError> {
         let serves = if stale { profile.state.stale_until } else { profile.expires };
         let ends = serves.min(token.expires);
+        let life = shared.life(Places::of_token(token));
         let keep = |outcome: &Outcome| {
             let mapped = Mapped {
                 view: self.digest,
                 outcome: outcome.clone(),
                 profile: Some(Arc::clone(&profile.state)),
+                life: life.clone(),
                 ends,
                 stale,
             };
@@ -89,6 +92,7 @@ impl View {
         token: &Arc<VerifiedToken>,
         ends: Expiry,
     ) -> Result<Arc<UserContext>, MapError> {
+        let life = shared.life(Places::of_token(token));
         let context = match &self.mapper {
             None => {
                 let fragment = token.claims_fragment.clone();
@@ -105,6 +109,7 @@ impl View {
             view: self.digest,
             outcome: Ok(Arc::clone(&context)),
             profile: None,
+            life,
             ends: ends.min(token.expires),
             stale: false,
         };

@@ -26,6 +26,24 @@ impl Digest {
         Self(*blake3::keyed_hash(&self.0, bytes).as_bytes())
     }
 
+    /// The plain BLAKE3 hash of `bytes`, as `b3sum` prints it.
+    #[must_use]
+    pub fn plain(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+
+    /// Reads what [`Digest::to_hex`] wrote, in either case.
+    #[must_use]
+    pub fn from_hex(text: &str) -> Option<Self> {
+        blake3::Hash::from_hex(text).ok().map(|hash| Self(*hash.as_bytes()))
+    }
+
+    /// Stands for one issuer's subject; lengths keep the two apart, nothing is folded.
+    #[must_use]
+    pub fn of_user(issuer: &str, subject: &str) -> Self {
+        Hasher::new("user").part(issuer.as_bytes()).part(subject.as_bytes()).finish()
+    }
+
     /// The hash of `bytes` alone, within `domain`.
     #[must_use]
     pub fn of(domain: &'static str, bytes: &[u8]) -> Self {

@@ -95,6 +95,19 @@ pub struct VerifiedToken {
     pub not_before_nanos: Option<i64>,
     /// Hash of the whole token and of the verifier's configuration.
     pub hash: Digest,
+    /// Plain BLAKE3 hash of the whole token: its name in an invalidation.
+    pub id: Digest,
+    /// Stands for its issuer and subject ([`Digest::of_user`]).
+    pub user: Digest,
+}
+
+/// On whose behalf and where a decision is asked for: whose invalidations concern the answer.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Asker<'a> {
+    /// The caller's token; none for anonymous callers and asserted users.
+    pub token: Option<&'a VerifiedToken>,
+    /// Name of the route.
+    pub route: &'a str,
 }
 
 /// What a route asks of a token beyond its being valid.

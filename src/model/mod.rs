@@ -18,7 +18,7 @@ mod units;
 pub use decision::{Decision, DecisionId, Evaluation, HeaderValue, Stamp, Verdict};
 pub use digest::{Digest, Fragment, Hasher};
 pub use id::Ids;
-pub use identity::{Demand, Identity, Method, UserContext, VerifiedToken};
+pub use identity::{Asker, Demand, Identity, Method, UserContext, VerifiedToken};
 pub use input::{Door, Input};
 pub use moment::Moment;
 pub use outcome::{

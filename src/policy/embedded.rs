@@ -12,9 +12,11 @@ use super::terms::Terms;
 use super::workers::Workers;
 use super::{Decided, Decider, Finish, PolicyConfig, PolicyEngine, Question};
 use crate::clock::Now;
-use crate::model::{BoxFuture, CacheState, Code, Decision, Digest, Hasher, Problem, Refusal};
+use crate::model::{
+    Asker, BoxFuture, CacheState, Code, Decision, Digest, Hasher, Problem, Refusal,
+};
 use crate::rego::{Bundle, EvalError, Limits, Rule};
-use crate::store::{Cache, Flight};
+use crate::store::{Cache, Flight, Generations, Places};
 use crate::telemetry::Metrics;
 
 /// The engine's name in a decision's key.
@@ -25,6 +27,7 @@ const ENGINE: &str = "embedded";
 #[derive(Debug, Clone)]
 pub struct PolicyState {
     pub(super) cache: Cache<Digest, Kept>,
+    pub(super) generations: Arc<Generations>,
     flight: Flight<Digest, Result<Arc<Decision>, Refusal>>,
     workers: Arc<Workers>,
     /// What only the OPA server's decider needs.
@@ -32,11 +35,16 @@ pub struct PolicyState {
 }
 
 impl PolicyState {
-    /// An empty cache of the configured size, and one evaluating thread per core.
+    /// An empty cache of the configured size, whose decisions end by invalidations of
+    /// `generations`, and one evaluating thread per core.
     ///
     /// # Errors
     /// The threads cannot be started.
-    pub fn new(config: &PolicyConfig, metrics: &Metrics) -> std::io::Result<Self> {
+    pub fn new(
+        config: &PolicyConfig,
+        metrics: &Metrics,
+        generations: Arc<Generations>,
+    ) -> std::io::Result<Self> {
         let cores = match config.engine {
             PolicyEngine::Embedded => {
                 std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
@@ -45,10 +53,28 @@ impl PolicyState {
         };
         Ok(Self {
             cache: Cache::new("decision", config.cache.0, metrics),
+            generations,
             flight: Flight::default(),
             workers: Arc::new(Workers::new(cores)?),
             opa: opa::State::new(config, metrics),
         })
+    }
+
+    /// The decision in memory that may serve `places`; counted.
+    pub(super) fn get(
+        &self,
+        key: &Digest,
+        now: &Now,
+        places: impl Fn() -> Places,
+    ) -> Option<Arc<Decision>> {
+        let serves = |kept: &Kept| !self.generations.moved(kept.epoch, &places);
+        self.cache.get_if(key, now, serves).map(|kept| kept.decision)
+    }
+
+    /// As [`PolicyState::get`], without counting.
+    pub(super) fn peek(&self, key: &Digest, now: &Now, places: Places) -> Option<Arc<Decision>> {
+        let kept = self.cache.peek(key, now)?;
+        (!self.generations.moved(kept.epoch, || places)).then_some(kept.decision)
     }
 }
 
@@ -141,11 +167,17 @@ impl Decider for Embedded {
         question.input.key(&question.entry_point, ENGINE, question.door, version)
     }
 
-    fn peek(&self, key: &Digest, now: &Now) -> Option<Decided> {
-        self.state.cache.get(key, now).map(|kept| (kept.0, CacheState::Hit))
+    fn peek(&self, key: &Digest, now: &Now, asker: Asker<'_>) -> Option<Decided> {
+        self.state.get(key, now, || Places::of(asker)).map(|decision| (decision, CacheState::Hit))
     }
 
-    fn resolve(&self, key: Digest, question: Question) -> BoxFuture<'_, Result<Decided, Refusal>> {
+    fn resolve(
+        &self,
+        key: Digest,
+        question: Question,
+        asker: Asker<'_>,
+    ) -> BoxFuture<'_, Result<Decided, Refusal>> {
+        let places = Places::of(asker);
         Box::pin(async move {
             let state = &self.state;
             // What rests on stale ground neither reads the cache nor joins an evaluation whose
@@ -153,8 +185,8 @@ impl Decider for Embedded {
             let key = if question.uncached {
                 Digest::of("uncached", key.as_bytes())
             } else {
-                if let Some(kept) = state.cache.peek(&key, &question.now) {
-                    return Ok((kept.0, CacheState::Hit));
+                if let Some(decision) = state.peek(&key, &question.now, places) {
+                    return Ok((decision, CacheState::Hit));
                 }
                 key
             };
@@ -177,7 +209,7 @@ async fn evaluate(
     state: PolicyState,
 ) -> Result<Arc<Decision>, Refusal> {
     let (send, receive) = oneshot::channel();
-    let cache = state.cache.clone();
+    let (cache, epoch) = (state.cache.clone(), state.generations.epoch());
     let job = move || {
         let panicked = Refusal::new(Code::InternalError, "the evaluation panicked");
         let decided = catch_unwind(AssertUnwindSafe(|| Arc::new(entry.decide(&question))));
@@ -185,7 +217,7 @@ async fn evaluate(
         if let Ok(decision) = &decided
             && decision.expires.is_some()
         {
-            cache.insert(key, Kept(Arc::clone(decision)));
+            cache.insert(key, Kept { decision: Arc::clone(decision), epoch });
         }
         // Nobody waits where the process is ending.
         drop(send.send(decided));

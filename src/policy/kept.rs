@@ -8,27 +8,35 @@ use crate::store::Cached;
 
 /// A decision in the cache.
 #[derive(Clone)]
-pub(super) struct Kept(pub(super) Arc<Decision>);
+pub(super) struct Kept {
+    pub(super) decision: Arc<Decision>,
+    /// Epoch of the generations in which its evaluation began.
+    pub(super) epoch: u64,
+}
 
 impl Cached for Kept {
     fn is_past(&self, now: &Now) -> bool {
-        self.0.expires.is_none_or(|expires| expires.is_past(now))
+        self.decision.expires.is_none_or(|expires| expires.is_past(now))
     }
 
     fn bytes(&self) -> usize {
-        let d = &self.0;
-        let pairs = |list: &[(Box<str>, Box<str>)]| -> usize {
-            list.iter().map(|(name, value)| name.len() + value.len() + 32).sum()
-        };
-        size_of::<Decision>()
-            + d.message.as_ref().map_or(0, |message| message.len())
-            + pairs(&d.headers)
-            + pairs(&d.response_headers)
-            + d.constraints.as_ref().map_or(0, |text| text.len())
-            + d.metadata.values().map(json_bytes).sum::<usize>()
-            // The id and a reason, each with its counts.
-            + 128
+        bytes_of(&self.decision)
     }
+}
+
+/// What `d` holds on to.
+pub(super) fn bytes_of(d: &Decision) -> usize {
+    let pairs = |list: &[(Box<str>, Box<str>)]| -> usize {
+        list.iter().map(|(name, value)| name.len() + value.len() + 32).sum()
+    };
+    size_of::<Decision>()
+        + d.message.as_ref().map_or(0, |message| message.len())
+        + pairs(&d.headers)
+        + pairs(&d.response_headers)
+        + d.constraints.as_ref().map_or(0, |text| text.len())
+        + d.metadata.values().map(json_bytes).sum::<usize>()
+        // The id and a reason, each with its counts.
+        + 128
 }
 
 fn json_bytes(value: &serde_json::Value) -> usize {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::clock::{Expiry, Now};
 pub use crate::model::Evaluation;
-use crate::model::{BoxFuture, CacheState, Decision, Digest, Door, Input, Refusal, Verdict};
+use crate::model::{Asker, BoxFuture, CacheState, Decision, Digest, Door, Input, Refusal, Verdict};
 
 pub use config::{EntryPointConfig, EvaluationLimits, PolicyConfig, PolicyEngine};
 pub use embedded::{Embedded, PolicyState};
@@ -48,11 +48,17 @@ pub trait Decider: Send + Sync {
     /// The decision key of `question`: a hash of the whole input and of what else decides.
     fn key(&self, question: &Question) -> Digest;
 
-    /// From memory alone; `None` where it must be evaluated.
-    fn peek(&self, key: &Digest, now: &Now) -> Option<Decided>;
+    /// From memory alone; `None` where it must be evaluated. What was decided before an
+    /// invalidation that concerns `asker` does not serve.
+    fn peek(&self, key: &Digest, now: &Now, asker: Asker<'_>) -> Option<Decided>;
 
     /// Evaluates, or waits for the evaluation of the same question that is under way.
-    fn resolve(&self, key: Digest, question: Question) -> BoxFuture<'_, Result<Decided, Refusal>>;
+    fn resolve(
+        &self,
+        key: Digest,
+        question: Question,
+        asker: Asker<'_>,
+    ) -> BoxFuture<'_, Result<Decided, Refusal>>;
 }
 
 /// Finishes a verdict once per evaluation: stamps header documents, serialises and checks every

@@ -25,7 +25,8 @@ pub(super) use self::stale::State;
 use super::terms::Terms;
 use super::{Decided, Decider, Finish, PolicyConfig, PolicyState, Question};
 use crate::clock::Now;
-use crate::model::{BoxFuture, CacheState, Code, Digest, Hasher, Problem, Refusal};
+use crate::model::{Asker, BoxFuture, CacheState, Code, Digest, Hasher, Problem, Refusal};
+use crate::store::Places;
 use crate::telemetry::Metrics;
 
 /// An OPA server as a [`Decider`].
@@ -93,30 +94,39 @@ impl Decider for Opa {
         self.0.key(question)
     }
 
-    fn peek(&self, key: &Digest, now: &Now) -> Option<Decided> {
-        let kept = self.0.state.cache.get(key, now)?;
+    fn peek(&self, key: &Digest, now: &Now, asker: Asker<'_>) -> Option<Decided> {
+        let decision = self.0.state.get(key, now, || Places::of(asker))?;
         if self.0.is_due(now)
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             runtime.spawn(Arc::clone(&self.0).probe(*now));
         }
-        Some((kept.0, CacheState::Hit))
+        Some((decision, CacheState::Hit))
     }
 
-    fn resolve(&self, key: Digest, question: Question) -> BoxFuture<'_, Result<Decided, Refusal>> {
+    fn resolve(
+        &self,
+        key: Digest,
+        question: Question,
+        asker: Asker<'_>,
+    ) -> BoxFuture<'_, Result<Decided, Refusal>> {
+        let places = Places::of(asker);
         Box::pin(async move {
             let inner = &self.0;
             let key = if question.uncached {
                 Digest::of("uncached", key.as_bytes())
             } else {
-                if let Some(kept) = inner.state.cache.peek(&key, &question.now) {
-                    return Ok((kept.0, CacheState::Hit));
+                if let Some(decision) = inner.state.peek(&key, &question.now, places) {
+                    return Ok((decision, CacheState::Hit));
                 }
                 key
             };
             let opens = question.open.then(|| question.clone());
-            let load = || Arc::clone(inner).decide(question);
-            let (_, decided) = inner.state.opa.flight.join(key, load).await;
+            // OPA may know more than the input says: who asks after an invalidation does not wait
+            // for an answer from before it.
+            let generation = inner.state.generations.last(places);
+            let load = || Arc::clone(inner).decide(question, places);
+            let (_, decided) = inner.state.opa.flight.join((key, generation), load).await;
             let panicked = Refusal::new(Code::InternalError, "the evaluation panicked");
             let failure = match decided.unwrap_or(Err(Failure::ours(panicked))) {
                 Ok(decided) => return Ok(decided),

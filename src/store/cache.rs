@@ -98,7 +98,13 @@ where
     /// The value of `key` if it may still serve at `now`; counted as hit or miss.
     #[must_use]
     pub fn get(&self, key: &K, now: &Now) -> Option<V> {
-        let found = self.peek(key, now);
+        self.get_if(key, now, |_| true)
+    }
+
+    /// As [`Cache::get`]; a value that `serves` refuses is none.
+    #[must_use]
+    pub fn get_if(&self, key: &K, now: &Now, serves: impl FnOnce(&V) -> bool) -> Option<V> {
+        let found = self.peek(key, now).filter(serves);
         let stats = &self.0.stats;
         if found.is_some() {
             stats.hit.inc()

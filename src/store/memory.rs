@@ -1,11 +1,12 @@
 //! The store of a process that shares nothing: bounded memory.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::broadcast;
 
-use super::{Cache, Cached, Store, StoreError};
+use super::{Cache, Cached, Store, Storing, Subscriber};
 use crate::clock::{Clock, Expiry, Now};
 use crate::model::BoxFuture;
 use crate::telemetry::Metrics;
@@ -14,8 +15,16 @@ use crate::telemetry::Metrics;
 #[derive(Debug)]
 pub struct Memory {
     entries: Cache<Arc<str>, Entry>,
+    /// Held where a value is written, so that what is looked at first stays meanwhile.
+    writing: Mutex<()>,
+    messages: broadcast::Sender<(Arc<str>, Bytes)>,
     clock: Clock,
 }
+
+/// Messages that may wait for a slow subscriber; it is told where it missed some.
+const WAITING: usize = 256;
+/// Before a subscription that was lost is made again.
+const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Clone)]
 struct Entry {
@@ -38,41 +47,96 @@ impl Memory {
     /// An empty store of at most `bytes`, shown in metrics as the cache `store`.
     #[must_use]
     pub fn new(bytes: u64, clock: Clock, metrics: &Metrics) -> Self {
-        Self { entries: Cache::new("store", bytes, metrics), clock }
+        let entries = Cache::new("store", bytes, metrics);
+        Self { entries, writing: Mutex::new(()), messages: broadcast::channel(WAITING).0, clock }
+    }
+
+    fn read(&self, key: &Arc<str>) -> Option<Bytes> {
+        self.entries.get(key, &self.clock.now()).map(|entry| entry.value)
+    }
+
+    /// Writes `value` where `may` says so of what is there; says whether it did.
+    fn write(
+        &self,
+        key: &str,
+        value: Bytes,
+        ttl: Duration,
+        may: impl FnOnce(Option<Bytes>) -> bool,
+    ) -> bool {
+        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (key, now) = (Arc::<str>::from(key), self.clock.now());
+        if !may(self.entries.peek(&key, &now).map(|entry| entry.value)) {
+            return false;
+        }
+        if ttl.is_zero() {
+            self.entries.remove(&key);
+        } else {
+            let (expires, key_bytes) = (Expiry::after(&now, ttl), key.len());
+            self.entries.insert(key, Entry { value, expires, key_bytes });
+        }
+        true
     }
 }
 
 impl Store for Memory {
-    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {
+    fn get<'a>(&'a self, key: &'a str) -> Storing<'a, Option<Bytes>> {
+        Box::pin(async move { Ok(self.read(&Arc::from(key))) })
+    }
+
+    fn set<'a>(&'a self, key: &'a str, value: Bytes, ttl: Duration) -> Storing<'a, ()> {
         Box::pin(async move {
-            let found = self.entries.get(&Arc::from(key), &self.clock.now());
-            Ok(found.map(|entry| entry.value))
+            self.write(key, value, ttl, |_| true);
+            Ok(())
         })
     }
 
-    fn set<'a>(
+    fn set_if_absent<'a>(&'a self, key: &'a str, value: Bytes, ttl: Duration) -> Storing<'a, bool> {
+        Box::pin(async move { Ok(self.write(key, value, ttl, |there| there.is_none())) })
+    }
+
+    fn compare_and_swap<'a>(
         &'a self,
         key: &'a str,
+        expected: &'a [u8],
         value: Bytes,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
+    ) -> Storing<'a, bool> {
+        let same = move |there: Option<Bytes>| there.is_some_and(|there| there == expected);
+        Box::pin(async move { Ok(self.write(key, value, ttl, same)) })
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> Storing<'a, ()> {
         Box::pin(async move {
-            if ttl.is_zero() {
-                self.entries.remove(&Arc::from(key));
-                return Ok(());
-            }
-            let expires = Expiry::after(&self.clock.now(), ttl);
-            let key = Arc::<str>::from(key);
-            let key_bytes = key.len();
-            self.entries.insert(key, Entry { value, expires, key_bytes });
+            self.write(key, Bytes::new(), Duration::ZERO, |_| true);
             Ok(())
         })
     }
 
-    fn delete<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn publish<'a>(&'a self, channel: &'a str, message: Bytes) -> Storing<'a, ()> {
+        // An error says that nobody listens.
+        drop(self.messages.send((channel.into(), message)));
+        Box::pin(async { Ok(()) })
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        channel: &'a str,
+        subscriber: Arc<dyn Subscriber>,
+    ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            self.entries.remove(&Arc::from(key));
-            Ok(())
+            loop {
+                let mut messages = self.messages.subscribe();
+                if subscriber.subscribed().await.is_ok() {
+                    while let Ok((of, message)) = messages.recv().await {
+                        if *of == *channel {
+                            subscriber.message(message).await;
+                        }
+                    }
+                }
+                // It fell behind, or could not begin.
+                subscriber.lost();
+                tokio::time::sleep(PAUSE).await;
+            }
         })
     }
 }
@@ -91,6 +155,8 @@ mod tests {
             Box::pin(async {})
         })
         .await;
+        let store = Arc::new(store);
+        contract::tells(Arc::<Memory>::clone(&store), store).await;
     }
 
     #[tokio::test]

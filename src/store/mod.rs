@@ -1,11 +1,14 @@
 //! State that Checks share: bounded in-process caches, one load per key, and (behind a small
-//! port) the store that replicas share.
+//! port) the store that replicas share, with the invalidations that replicas tell one another.
 
 mod cache;
 mod config;
 #[cfg(test)]
 mod contract;
 mod flight;
+mod generations;
+mod head;
+mod invalidations;
 mod memory;
 mod port;
 mod redis;
@@ -14,5 +17,7 @@ pub use self::redis::Redis;
 pub use cache::{Cache, Cached};
 pub use config::{RedisConfig, SentinelConfig, StoreConfig};
 pub use flight::Flight;
+pub use generations::{Generations, Life, Places, Target};
+pub use invalidations::{Invalidations, Standing};
 pub use memory::Memory;
-pub use port::{Store, StoreError};
+pub use port::{Store, StoreError, Storing, Subscriber};

@@ -82,6 +82,13 @@ pub(super) struct RefusedLabels {
     pub why: &'static str,
 }
 
+/// `portcullis_invalidations_total`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct InvalidationLabels {
+    pub how: &'static str,
+    pub kind: &'static str,
+}
+
 /// The name of a dependency, from configuration: `jwks:<issuer>`, `user_api`, …
 pub type DependencyName = Arc<str>;
 

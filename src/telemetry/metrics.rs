@@ -15,6 +15,7 @@ use super::cache::{CacheSize, CacheStats};
 use super::degraded::Degraded;
 use super::dependency::{DependencyHealth, DependencyState};
 use super::in_force::InForce;
+use super::invalidations::InvalidationMetrics;
 use super::labels::{
     CacheLabels, CacheResultLabels, CallLabels, CallOutcome, CheckLabels, DependencyLabels,
     DoorLabels, IssuerLabels, OutcomeLabels, RevisionLabels, StageLabels,
@@ -60,6 +61,8 @@ pub struct Metrics {
     policy_revision: Family<RevisionLabels, Gauge>,
     /// What is in force, and the doors' certificates.
     pub in_force: InForce,
+    /// Invalidations.
+    pub invalidations: InvalidationMetrics,
     issuer_keys: Family<IssuerLabels, Gauge>,
     issuer_keys_skipped: Family<IssuerLabels, Counter>,
     connections: Family<DoorLabels, Gauge>,
@@ -126,6 +129,7 @@ impl Metrics {
             store_rejected: Counter::default(),
             policy_revision: Family::default(),
             in_force: InForce::default(),
+            invalidations: InvalidationMetrics::default(),
             issuer_keys: Family::default(),
             issuer_keys_skipped: Family::default(),
             connections: Family::default(),
@@ -177,6 +181,7 @@ impl Metrics {
             metrics.policy_revision.clone(),
         );
         metrics.in_force.register(r);
+        metrics.invalidations.register(r);
         r.register("issuer_keys", "Usable keys of an issuer", metrics.issuer_keys.clone());
         r.register(
             "issuer_keys_skipped",

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use portcullis::clock::{Clock, Now};
 use portcullis::model::{
-    CacheState, Code, Decision, Digest, Door, Fragment, Input, Reason, Refusal, Verdict,
+    Asker, CacheState, Code, Decision, Digest, Door, Fragment, Input, Reason, Refusal, Verdict,
 };
 use portcullis::policy::{
     Decided, Decider, Embedded, Evaluation, Finish, Opa as OpaDecider, PolicyConfig, PolicyState,
@@ -122,7 +122,7 @@ impl Bench {
         ) -> Arc<dyn Decider>,
     ) -> Self {
         let metrics = Arc::new(Metrics::new());
-        let state = PolicyState::new(config, &metrics).unwrap();
+        let state = PolicyState::new(config, &metrics, Arc::default()).unwrap();
         let finish: Arc<dyn Finish> = Arc::new(Plain);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -163,9 +163,9 @@ impl Bench {
     fn put(&self, question: Question) -> Result<Decided, Refusal> {
         self.runtime.block_on(async {
             let key = self.decider.key(&question);
-            match self.decider.peek(&key, &question.now) {
+            match self.decider.peek(&key, &question.now, Asker::default()) {
                 Some(decided) => Ok(decided),
-                None => self.decider.resolve(key, question).await,
+                None => self.decider.resolve(key, question, Asker::default()).await,
             }
         })
     }
@@ -252,7 +252,8 @@ fn s6_7_what_is_kept_and_for_how_long() {
         assert_eq!(bench.ask("yes").unwrap().1, CacheState::Miss, "{engine}: it ended");
         let uncached = Question { uncached: true, ..bench.question("yes") };
         let key = bench.decider.key(&uncached);
-        let decided = bench.runtime.block_on(bench.decider.resolve(key, uncached)).unwrap();
+        let decided =
+            bench.runtime.block_on(bench.decider.resolve(key, uncached, Asker::default())).unwrap();
         assert_eq!((decided.1, decided.0.expires.is_none()), (CacheState::Miss, true), "{engine}");
     }
 }
@@ -281,7 +282,8 @@ fn one_evaluation_serves_all_who_ask_at_once() {
             .map(|_| {
                 let (decider, question) = (Arc::clone(&bench.decider), question.clone());
                 bench.runtime.spawn(async move {
-                    decider.resolve(decider.key(&question), question).await.unwrap().0.id.clone()
+                    let key = decider.key(&question);
+                    decider.resolve(key, question, Asker::default()).await.unwrap().0.id.clone()
                 })
             })
             .collect();

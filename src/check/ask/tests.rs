@@ -10,7 +10,7 @@ use super::caller::Rights;
 use super::*;
 use crate::clock::{Clock, Expiry};
 use crate::context::Resolved;
-use crate::model::{BoxFuture, CacheState, Digest, Headers};
+use crate::model::{Asker, BoxFuture, CacheState, Digest, Headers};
 use crate::respond::HeadersConfig;
 
 /// Every stage at once: nothing verifies, no user is found, nothing is decided.
@@ -67,11 +67,16 @@ impl Decider for Fake {
         Digest::of("test", b"")
     }
 
-    fn peek(&self, _: &Digest, _: &Now) -> Option<Decided> {
+    fn peek(&self, _: &Digest, _: &Now, _: Asker<'_>) -> Option<Decided> {
         None
     }
 
-    fn resolve(&self, _: Digest, _: Question) -> BoxFuture<'_, Result<Decided, Refusal>> {
+    fn resolve(
+        &self,
+        _: Digest,
+        _: Question,
+        _: Asker<'_>,
+    ) -> BoxFuture<'_, Result<Decided, Refusal>> {
         Box::pin(async { Err(Code::PolicyUnavailable.into()) })
     }
 }
@@ -152,6 +157,8 @@ async fn the_user_of_a_batch_is_asked_for_once_also_when_that_fails() {
         expires: Expiry::after(&when().now, Duration::from_mins(1)),
         not_before_nanos: None,
         hash: Digest::of("test", b"token"),
+        id: Digest::plain(b"token"),
+        user: Digest::of_user("", ""),
     });
     let (users, bearer) = (Users::default(), Secret::new(String::new()));
     for _ in 0..3 {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::model::BoxFuture;
-use crate::store::StoreError;
+use crate::store::{Storing, Subscriber};
 
 #[tokio::test]
 async fn s5_8_an_invalidated_user_is_loaded_again_and_others_are_not_harmed() {
@@ -17,7 +17,7 @@ async fn s5_8_an_invalidated_user_is_loaded_again_and_others_are_not_harmed() {
     world.user(&resolver, &ann, "b").await.unwrap();
     world.user(&resolver, &bob, "b").await.unwrap();
     world.knows(&json!({"rights": 0}));
-    world.shared.invalidate(ISSUER, "ann").await;
+    world.shared.invalidate(ISSUER, "ann").await.unwrap();
     world.restart();
     let resolver = world.plain();
     assert_eq!(world.user(&resolver, &ann, "b").await, Ok((json!({"rights": 0}), "miss")));
@@ -38,7 +38,7 @@ async fn s5_8_a_load_that_was_under_way_keeps_nothing_and_newcomers_do_not_wait_
         })
     };
     tokio::time::sleep(Duration::from_millis(50)).await;
-    world.shared.invalidate(ISSUER, "ann").await;
+    world.shared.invalidate(ISSUER, "ann").await.unwrap();
     world.knows(&json!({"rights": 0}));
     let late = world.user(&resolver, &two, "b").await;
     assert_eq!(late, Ok((json!({"rights": 0}), "miss")));
@@ -69,7 +69,7 @@ async fn c05_s5_8_fifty_checks_while_the_user_is_invalidated_again_and_again() {
         })
         .collect();
     for _ in 0..40 {
-        world.shared.invalidate(ISSUER, "ann").await;
+        world.shared.invalidate(ISSUER, "ann").await.unwrap();
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     for check in checks {
@@ -83,24 +83,47 @@ async fn c05_s5_8_fifty_checks_while_the_user_is_invalidated_again_and_again() {
 struct Racing(Arc<Memory>, OnceLock<Arc<Shared>>);
 
 impl Store for Racing {
-    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {
+    fn get<'a>(&'a self, key: &'a str) -> Storing<'a, Option<Bytes>> {
         self.0.get(key)
     }
 
-    fn set<'a>(
-        &'a self,
-        key: &'a str,
-        value: Bytes,
-        ttl: Duration,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn set<'a>(&'a self, key: &'a str, value: Bytes, ttl: Duration) -> Storing<'a, ()> {
         Box::pin(async move {
-            self.1.get().unwrap().invalidate(ISSUER, "ann").await;
+            if key.starts_with("profile:") {
+                self.1.get().unwrap().invalidate(ISSUER, "ann").await.unwrap();
+            }
             self.0.set(key, value, ttl).await
         })
     }
 
-    fn delete<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn set_if_absent<'a>(&'a self, key: &'a str, value: Bytes, ttl: Duration) -> Storing<'a, bool> {
+        self.0.set_if_absent(key, value, ttl)
+    }
+
+    fn compare_and_swap<'a>(
+        &'a self,
+        key: &'a str,
+        expected: &'a [u8],
+        value: Bytes,
+        ttl: Duration,
+    ) -> Storing<'a, bool> {
+        self.0.compare_and_swap(key, expected, value, ttl)
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> Storing<'a, ()> {
         self.0.delete(key)
+    }
+
+    fn publish<'a>(&'a self, channel: &'a str, message: Bytes) -> Storing<'a, ()> {
+        self.0.publish(channel, message)
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        channel: &'a str,
+        subscriber: Arc<dyn Subscriber>,
+    ) -> BoxFuture<'a, ()> {
+        self.0.subscribe(channel, subscriber)
     }
 }
 
@@ -110,7 +133,7 @@ async fn s5_8_an_invalidation_between_the_look_and_the_write_leaves_nothing_in_t
     world.knows(&json!({"rights": 1}));
     let racing = Arc::new(Racing(Arc::clone(&world.store), OnceLock::new()));
     let store: Arc<dyn Store> = Arc::<Racing>::clone(&racing);
-    world.shared = Shared::new(8 << 20, store, world.clock.clone(), &world.metrics);
+    world.shared = over(store, &world.clock, &world.metrics);
     racing.1.set(Arc::clone(&world.shared)).unwrap();
     let token = world.token("ann", "t1");
     world.user(&world.plain(), &token, "b").await.unwrap();

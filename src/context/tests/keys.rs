@@ -106,7 +106,7 @@ async fn s5_2_where_the_answer_depends_on_the_token_it_serves_that_token_alone()
         }
     }
     assert_eq!(world.api.calls(), 2);
-    world.shared.invalidate(ISSUER, "ann").await;
+    world.shared.invalidate(ISSUER, "ann").await.unwrap();
     assert_eq!(world.user(&resolver, &one, "1").await.unwrap().1, "miss");
     world.restart();
     let resolver = world.resolver(&config, None);

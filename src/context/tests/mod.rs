@@ -19,7 +19,7 @@ use super::{ContextConfig, Contexts as _, MapError, Mapper, Resolved, Resolver, 
 use crate::clock::{Clock, Expiry, Now};
 use crate::dependency::stub::{Got, Reply, Stub};
 use crate::model::{Code, Digest, Fragment, Identity, Method, Refusal, Secret, VerifiedToken};
-use crate::store::{Memory, Store};
+use crate::store::{Invalidations, Memory, Store};
 use crate::telemetry::Metrics;
 
 const START: i64 = 1_700_000_000;
@@ -112,6 +112,8 @@ impl World {
             expires: Expiry::after(&now, Duration::from_hours(1)),
             not_before_nanos: None,
             hash: Digest::of("test token", seed.as_bytes()),
+            id: Digest::plain(seed.as_bytes()),
+            user: Digest::of_user(issuer, subject),
         })
     }
 
@@ -157,8 +159,12 @@ impl World {
 }
 
 fn share(store: &Arc<Memory>, clock: &Clock, metrics: &Metrics) -> Arc<Shared> {
-    let store: Arc<dyn Store> = Arc::<Memory>::clone(store);
-    Shared::new(8 << 20, store, clock.clone(), metrics)
+    over(Arc::<Memory>::clone(store), clock, metrics)
+}
+
+fn over(store: Arc<dyn Store>, clock: &Clock, metrics: &Metrics) -> Arc<Shared> {
+    let invalidations = Invalidations::new(store, clock.clone(), metrics);
+    Shared::new(8 << 20, invalidations, clock.clone(), metrics)
 }
 
 fn merge(into: &mut Value, from: &Value) {

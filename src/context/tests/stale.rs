@@ -115,7 +115,7 @@ async fn s5_6_stale_never_outlives_an_invalidation() {
     let token = primed(&world, &resolver).await;
     world.pass(61);
     assert_eq!(world.user(&resolver, &token, "b").await.unwrap().1, "stale");
-    world.shared.invalidate(ISSUER, "ann").await;
+    world.shared.invalidate(ISSUER, "ann").await.unwrap();
     assert!(resolver.peek(&token, &world.clock.now()).is_none());
     assert_eq!(world.user(&resolver, &token, "b").await, Err(Code::UserApiUnavailable));
     world.restart();

@@ -3,14 +3,14 @@
 use bytes::Bytes;
 
 use super::*;
-use crate::context::{ask::user_of, record};
+use crate::context::record::KeyTemplate;
 use crate::model::BoxFuture;
-use crate::store::StoreError;
+use crate::store::{StoreError, Storing, Subscriber};
 
 const LONG: Duration = Duration::from_hours(1);
 
 fn key(subject: &str) -> String {
-    record::key(user_of(ISSUER, subject))
+    KeyTemplate::default().key(ISSUER, subject)
 }
 
 /// The record of a load, as a value.
@@ -128,22 +128,47 @@ async fn s5_7_no_record_serves_longer_than_the_configured_lifetime() {
 /// A store that always has the same to say.
 struct Always(Result<Option<Bytes>, StoreError>);
 
+impl Always {
+    fn done<'a, T: Send + 'a>(&self, value: T) -> Storing<'a, T> {
+        let said = self.0.clone().map(|_| value);
+        Box::pin(async { said })
+    }
+}
+
 impl Store for Always {
-    fn get<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {
-        Box::pin(async { self.0.clone() })
+    fn get<'a>(&'a self, key: &'a str) -> Storing<'a, Option<Bytes>> {
+        let record = key.starts_with("profile:");
+        Box::pin(async move { self.0.clone().map(|said| said.filter(|_| record)) })
     }
 
-    fn set<'a>(
+    fn set<'a>(&'a self, _: &'a str, _: Bytes, _: Duration) -> Storing<'a, ()> {
+        self.done(())
+    }
+
+    fn set_if_absent<'a>(&'a self, _: &'a str, _: Bytes, _: Duration) -> Storing<'a, bool> {
+        self.done(true)
+    }
+
+    fn compare_and_swap<'a>(
         &'a self,
         _: &'a str,
+        _: &'a [u8],
         _: Bytes,
         _: Duration,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async { self.0.clone().map(|_| ()) })
+    ) -> Storing<'a, bool> {
+        self.done(true)
     }
 
-    fn delete<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async { self.0.clone().map(|_| ()) })
+    fn delete<'a>(&'a self, _: &'a str) -> Storing<'a, ()> {
+        self.done(())
+    }
+
+    fn publish<'a>(&'a self, _: &'a str, _: Bytes) -> Storing<'a, ()> {
+        self.done(())
+    }
+
+    fn subscribe<'a>(&'a self, _: &'a str, _: Arc<dyn Subscriber>) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::pending())
     }
 }
 
@@ -153,7 +178,7 @@ async fn n04_s5_7_fifty_mebibytes_are_a_miss_and_not_read() {
     let record = primed(&mut world).await;
     let padded = record.to_string() + &" ".repeat(50 << 20);
     let store = Arc::new(Always(Ok(Some(padded.into()))));
-    world.shared = Shared::new(8 << 20, store, world.clock.clone(), &world.metrics);
+    world.shared = over(store, &world.clock, &world.metrics);
     let user = world.user(&world.plain(), &world.token("ann", "t1"), "b").await;
     assert_eq!(user, Ok((json!({"name": "loaded"}), "miss")));
 }
@@ -161,16 +186,12 @@ async fn n04_s5_7_fifty_mebibytes_are_a_miss_and_not_read() {
 #[tokio::test]
 async fn s8_1_a_store_that_fails_is_a_miss() {
     let mut world = World::new().await;
-    world.shared = Shared::new(
-        8 << 20,
-        Arc::new(Always(Err(StoreError("down")))),
-        world.clock.clone(),
-        &world.metrics,
-    );
+    let down = Arc::new(Always(Err(StoreError("down"))));
+    world.shared = over(down, &world.clock, &world.metrics);
     world.knows(&json!({"name": "ann"}));
     let (resolver, token) = (world.plain(), world.token("ann", "t1"));
     assert_eq!(world.user(&resolver, &token, "b").await.unwrap().1, "miss");
     assert_eq!(world.user(&resolver, &token, "b").await.unwrap().1, "hit");
-    world.shared.invalidate(ISSUER, "ann").await;
+    assert!(world.shared.invalidate(ISSUER, "ann").await.is_err(), "others were not told");
     assert_eq!(world.user(&resolver, &token, "b").await.unwrap().1, "miss");
 }

@@ -13,6 +13,7 @@ use super::call::{Answer, Failure, Server};
 use super::telling::Telling;
 use crate::clock::{Expiry, Now};
 use crate::model::{CacheState, Code, Decision, Digest, Refusal};
+use crate::store::Places;
 
 /// The engine's name in a decision's key.
 const ENGINE: &str = "opa";
@@ -78,7 +79,12 @@ impl Inner {
         self.current.load().revision.is_some() && self.telling.is_due(now, self.clock_ttl)
     }
 
-    pub(super) async fn decide(self: Arc<Self>, question: Question) -> Result<Decided, Failure> {
+    pub(super) async fn decide(
+        self: Arc<Self>,
+        question: Question,
+        places: Places,
+    ) -> Result<Decided, Failure> {
+        let epoch = self.state.generations.epoch();
         let Some(entry) = self.entries.get(&question.entry_point) else {
             let refusal = Refusal::new(Code::InternalError, "unknown entry point");
             return Err(Failure::ours(refusal));
@@ -86,8 +92,11 @@ impl Inner {
         let time = entry.terms.reads_time.then_some(&question.now);
         let began = self.telling.begin();
         match self.server.ask(&entry.path, &question.input.to_json(time)).await {
-            Ok(answer) => Ok((self.finished(entry, &question, answer, began), CacheState::Miss)),
-            Err(failure) => match self.last(&question) {
+            Ok(answer) => {
+                let decision = self.finished(entry, &question, answer, (began, epoch));
+                Ok((decision, CacheState::Miss))
+            }
+            Err(failure) => match self.last(&question, places) {
                 Some(decision) => Ok((decision, CacheState::Stale)),
                 None => Err(failure),
             },
@@ -107,7 +116,7 @@ impl Inner {
         entry: &Entry,
         question: &Question,
         answer: Answer,
-        began: u64,
+        (began, epoch): (u64, u64),
     ) -> Arc<Decision> {
         let Answer { result, revision, decision_id } = answer;
         let in_force = result.is_err() || self.tell(revision.as_ref(), began, &question.now);
@@ -137,10 +146,9 @@ impl Inner {
             return decision;
         }
         if let Some(expires) = decision.expires {
-            self.state
-                .cache
-                .insert(self.key_under(revision.as_deref(), question), Kept(Arc::clone(&decision)));
-            self.keep_last(question, &decision, expires, own_ttl);
+            let kept = Kept { decision: Arc::clone(&decision), epoch };
+            self.state.cache.insert(self.key_under(revision.as_deref(), question), kept.clone());
+            self.keep_last(question, kept, expires, own_ttl);
         } else {
             // What came before must not outlive an answer that is not to be kept.
             self.forget(question);

@@ -12,13 +12,14 @@ use super::telling::Telling;
 use crate::clock::{Expiry, Now};
 use crate::dependency::Clients;
 use crate::model::{Decision, Digest};
-use crate::store::{Cache, Cached, Flight};
+use crate::store::{Cache, Cached, Flight, Places};
 use crate::telemetry::Metrics;
 
 /// What outlives a reload beside the cache of decisions.
 #[derive(Debug, Clone)]
 pub(in crate::policy) struct State {
-    pub(super) flight: Flight<Digest, Result<Decided, Failure>>,
+    /// By the key, and the generation in which a question came.
+    pub(super) flight: Flight<(Digest, u64), Result<Decided, Failure>>,
     /// The connections, limits and breaker.
     pub(super) clients: Arc<Clients>,
     /// What was told by the server at that URL.
@@ -51,7 +52,7 @@ impl State {
 
 /// A decision that may serve while OPA fails.
 #[derive(Clone)]
-struct Last(Arc<Decision>, Expiry);
+struct Last(Kept, Expiry);
 
 impl Cached for Last {
     fn is_past(&self, now: &Now) -> bool {
@@ -59,7 +60,7 @@ impl Cached for Last {
     }
 
     fn bytes(&self) -> usize {
-        Kept(Arc::clone(&self.0)).bytes()
+        self.0.bytes()
     }
 }
 
@@ -70,20 +71,22 @@ impl Inner {
         question.input.key(&question.entry_point, "opa stale", question.door, version)
     }
 
-    pub(super) fn last(&self, question: &Question) -> Option<Arc<Decision>> {
+    pub(super) fn last(&self, question: &Question, places: Places) -> Option<Arc<Decision>> {
         if self.stale_for.is_zero() || question.uncached {
             return None;
         }
-        let last = self.state.opa.stale.get(&self.stale_key(question), &question.now)?;
+        let stays = |last: &Last| !self.state.generations.moved(last.0.epoch, || places);
+        let key = self.stale_key(question);
+        let last = self.state.opa.stale.get_if(&key, &question.now, stays)?;
         // The cap of this Check's token and user context counts, not only that of the one before.
         let ended = question.cap.is_some_and(|cap| cap.is_past(&question.now));
-        (!ended).then_some(last.0)
+        (!ended).then_some(last.0.decision)
     }
 
     pub(super) fn keep_last(
         &self,
         question: &Question,
-        decision: &Arc<Decision>,
+        kept: Kept,
         expires: Expiry,
         own_ttl: Option<f64>,
     ) {
@@ -95,7 +98,7 @@ impl Inner {
         let left = own_ttl.map_or(left, |secs| left.min(seconds(secs)));
         let end = Expiry::after(&question.now, left);
         let end = question.cap.map_or(end, |cap| end.min(cap));
-        self.state.opa.stale.insert(self.stale_key(question), Last(Arc::clone(decision), end));
+        self.state.opa.stale.insert(self.stale_key(question), Last(kept, end));
     }
 
     pub(super) fn forget(&self, question: &Question) {

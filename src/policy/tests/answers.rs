@@ -28,7 +28,7 @@ async fn r01_a_missing_rule_is_found_at_load() {
     let mut config = config("decision");
     config.entry_points[0].rule = "data.p.desicion".to_owned();
     let metrics = Metrics::new();
-    let state = PolicyState::new(&config, &metrics).unwrap();
+    let state = PolicyState::new(&config, &metrics, Arc::default()).unwrap();
     let problems = Bench::on("decision := true", &config, state, metrics).err().unwrap();
     assert_eq!(problems[0].pointer, "/entry_points/0/rule");
     assert!(problems[0].message.contains("data.p.desicion"));

@@ -30,7 +30,7 @@ async fn lifetime(bench: &Bench, entry: &str, context: &Value) -> u64 {
     let key = bench.decider.key(&bench.question(entry, context));
     bench.ask(&bench.question(entry, context)).await;
     for second in 0..1000 {
-        if bench.decider.peek(&key, &bench.now()).is_none() {
+        if bench.decider.peek(&key, &bench.now(), Asker::default()).is_none() {
             return second;
         }
         bench.clock.advance(Duration::from_secs(1));
@@ -71,9 +71,9 @@ async fn c07_no_decision_outlives_the_token_or_the_user_context() {
     bench.ask(&question).await;
     let key = bench.decider.key(&question);
     bench.clock.advance(Duration::from_secs(2));
-    assert!(bench.decider.peek(&key, &bench.now()).is_some());
+    assert!(bench.decider.peek(&key, &bench.now(), Asker::default()).is_some());
     bench.clock.advance(Duration::from_secs(1));
-    assert!(bench.decider.peek(&key, &bench.now()).is_none());
+    assert!(bench.decider.peek(&key, &bench.now(), Asker::default()).is_none());
     // What has ended already is not kept at all.
     let mut question = bench.question("decision", &json!({"n": 1}));
     question.cap = Some(Expiry::after(&question.now, Duration::ZERO));
@@ -101,7 +101,7 @@ async fn s5_6_a_decision_on_stale_ground_is_not_cached() {
     assert!(!is_hit(&bench.ask(&bench.question("decision", &json!({}))).await));
     // Where a fresh decision is cached, resolving on stale ground evaluates still.
     let key = bench.decider.key(&stale);
-    let decided = bench.decider.resolve(key, stale).await.unwrap();
+    let decided = bench.decider.resolve(key, stale, Asker::default()).await.unwrap();
     assert!(!is_hit(&decided) && decided.0.expires.is_none());
 }
 

@@ -77,7 +77,8 @@ async fn a_panic_while_finishing_ends_one_check_alone() {
     let question = bench.question("decision", &json!({"reason": "panic"}));
     let key = bench.decider.key(&question);
     for _ in 0..5 {
-        let refusal = bench.decider.resolve(key, question.clone()).await.unwrap_err();
+        let refusal =
+            bench.decider.resolve(key, question.clone(), Asker::default()).await.unwrap_err();
         assert_eq!(refusal.code, Code::InternalError);
     }
     assert!(bench.decide("decision", json!({"reason": "fine"})).await.allow);

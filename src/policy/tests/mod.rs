@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use super::{Decided, Decider, Embedded, Evaluation, Finish, PolicyConfig, PolicyState, Question};
 use crate::clock::{Clock, Now};
-use crate::model::{CacheState, Code, Decision, Door, Fragment, Input, Problem, Reason, Verdict};
+use crate::model::{
+    Asker, CacheState, Code, Decision, Door, Fragment, Input, Problem, Reason, Verdict,
+};
 use crate::rego::Bundle;
 use crate::telemetry::Metrics;
 
@@ -83,7 +85,7 @@ impl Bench {
     fn new(policy: &str) -> Self {
         let config = config(policy);
         let metrics = Metrics::new();
-        let state = PolicyState::new(&config, &metrics).unwrap();
+        let state = PolicyState::new(&config, &metrics, Arc::default()).unwrap();
         Self::on(policy, &config, state, metrics).unwrap()
     }
 
@@ -125,10 +127,10 @@ impl Bench {
     /// As a Check asks: from memory, else evaluated.
     async fn ask(&self, question: &Question) -> Decided {
         let key = self.decider.key(question);
-        if let Some(decided) = self.decider.peek(&key, &question.now) {
+        if let Some(decided) = self.decider.peek(&key, &question.now, Asker::default()) {
             return decided;
         }
-        self.decider.resolve(key, question.clone()).await.unwrap()
+        self.decider.resolve(key, question.clone(), Asker::default()).await.unwrap()
     }
 
     async fn decide(&self, entry: &str, context: Value) -> Arc<Decision> {

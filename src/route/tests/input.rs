@@ -19,6 +19,8 @@ fn token(claims: &Value) -> VerifiedToken {
         expires: Expiry::at_unix_secs(&Clock::manual(0).now(), 60),
         not_before_nanos: None,
         hash: Digest::of("test", b""),
+        id: Digest::plain(b""),
+        user: Digest::of_user("", "u-1"),
     }
 }
 

@@ -8,8 +8,9 @@ use ::redis::cluster::ClusterClient;
 use ::redis::cluster_async::ClusterConnection;
 use ::redis::sentinel::{SentinelClientBuilder, SentinelServerType};
 use ::redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, IntoConnectionInfo as _, ProtocolVersion,
-    RedisConnectionInfo, RedisError, RedisResult, TlsCertificates, TlsMode, Value,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo as _,
+    ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, RedisResult, TlsCertificates,
+    TlsMode, Value,
 };
 
 use super::address::{Server, address, host_and_port};
@@ -56,6 +57,11 @@ impl Connection {
     }
 }
 
+/// Commands are bounded where they are made, and so is connecting.
+fn untimed() -> AsyncConnectionConfig {
+    AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None)
+}
+
 impl Endpoint {
     /// Where `config`, which has no problems, leads to. Reads the certificates.
     pub(super) fn new(config: &RedisConfig, base: &Path) -> Result<Self, Problem> {
@@ -96,30 +102,49 @@ impl Endpoint {
 
     /// Connects: resolves names and asks Sentinels anew each time. The caller bounds the time.
     pub(super) async fn connect(&self) -> RedisResult<Connection> {
-        // Commands are bounded where they are made, and so is connecting.
-        let config =
-            AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         match &self.to {
-            To::Server(server) => {
-                let who = self.who().set_db(server.database.into());
-                let info = server.address().into_connection_info()?.set_redis_settings(who);
-                let client = match self.certificates().filter(|_| self.tls) {
-                    Some(certificates) => Client::build_with_tls(info, certificates)?,
-                    None => Client::open(info)?,
-                };
-                let connecting = client.get_multiplexed_async_connection_with_config(&config);
-                Ok(Connection::One(connecting.await?))
-            }
-            To::Sentinels(sentinels, addresses) => {
-                let mut client = self.sentinels(sentinels, addresses)?.build()?;
-                let connecting = client.get_async_connection_with_config(&config);
-                Ok(Connection::One(connecting.await?))
-            }
+            To::Server(_) | To::Sentinels(..) => Ok(Connection::One(self.one(0, untimed()).await?)),
             To::Cluster(nodes) => {
                 let connecting = self.cluster(nodes)?;
                 Ok(Connection::Cluster(connecting.get_async_connection().await?))
             }
         }
+    }
+
+    /// A connection that messages come by: to the server, to the master, or to a node of the
+    /// cluster (the `nth`, so that another is tried where one hangs); all nodes pass messages on.
+    /// The caller bounds the time.
+    pub(super) async fn listen(
+        &self,
+        nth: usize,
+        messages: impl Fn(PushInfo) -> Result<(), ()> + Send + Sync + 'static,
+    ) -> RedisResult<MultiplexedConnection> {
+        self.one(nth, untimed().set_push_sender(messages)).await
+    }
+
+    async fn one(
+        &self,
+        nth: usize,
+        config: AsyncConnectionConfig,
+    ) -> RedisResult<MultiplexedConnection> {
+        let (address, who) = match &self.to {
+            To::Server(server) => (server.address(), self.who().set_db(server.database.into())),
+            To::Cluster(nodes) => {
+                let node = nodes.get(nth % nodes.len().max(1)).cloned();
+                let missing = (ErrorKind::InvalidClientConfig, "there is no node");
+                (node.ok_or(RedisError::from(missing))?, self.who())
+            }
+            To::Sentinels(sentinels, addresses) => {
+                let mut client = self.sentinels(sentinels, addresses)?.build()?;
+                return client.get_async_connection_with_config(&config).await;
+            }
+        };
+        let info = address.into_connection_info()?.set_redis_settings(who);
+        let client = match self.certificates().filter(|_| self.tls) {
+            Some(certificates) => Client::build_with_tls(info, certificates)?,
+            None => Client::open(info)?,
+        };
+        client.get_multiplexed_async_connection_with_config(&config).await
     }
 
     fn who(&self) -> RedisConnectionInfo {

@@ -63,6 +63,11 @@ impl Link {
         Self { endpoint: Arc::new(endpoint), connect_timeout, live, connecting }
     }
 
+    /// Where it leads to.
+    pub(super) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
     /// Makes one command. The caller bounds the time.
     pub(super) async fn command(&self, command: &Cmd) -> Result<Reply, CallError> {
         let (serial, mut connection) = self.connection().await?;

@@ -9,6 +9,7 @@ mod endpoint;
 mod envelope;
 mod link;
 mod problems;
+mod subscription;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +24,7 @@ use self::endpoint::Endpoint;
 use self::envelope::{HEAD, Signer};
 use self::link::{Link, Reply};
 use super::config::RedisConfig;
-use super::{Store, StoreError};
+use super::{Store, StoreError, Storing, Subscriber};
 use crate::clock::{Clock, Expiry};
 use crate::dependency::{Answer, Guard, GuardOptions};
 use crate::model::{BoxFuture, Problem};
@@ -36,6 +37,7 @@ pub struct Redis {
     signer: Signer,
     prefix: String,
     max_value: usize,
+    connect_timeout: Duration,
     clock: Clock,
     metrics: Arc<Metrics>,
 }
@@ -76,6 +78,7 @@ impl Redis {
             signer: Signer::new(config.key.as_ref()),
             prefix: config.prefix.clone(),
             max_value: config.max_value.as_usize(),
+            connect_timeout: config.connect_timeout.0,
             clock,
             metrics: Arc::clone(metrics),
         })
@@ -83,12 +86,16 @@ impl Redis {
 
     /// Makes `command`, which may be made twice.
     async fn run(&self, command: &Cmd) -> Result<Reply, StoreError> {
+        self.run_with(command, true).await
+    }
+
+    async fn run_with(&self, command: &Cmd, again: bool) -> Result<Reply, StoreError> {
         let judge = |reply: &Reply| match reply {
             Reply::Value(_) | Reply::WrongType => Answer::Useful,
             Reply::No(_) => Answer::Busy,
         };
         let attempt = || self.link.command(command);
-        match self.guard.call(None, true, judge, attempt).await {
+        match self.guard.call(None, again, judge, attempt).await {
             Ok(Reply::No(why)) => Err(StoreError(why)),
             Ok(reply) => Ok(reply),
             Err(error) => Err(StoreError(error.as_str())),
@@ -116,16 +123,58 @@ impl Redis {
     }
 
     async fn write(&self, key: &str, value: &Bytes, ttl: Duration) -> Result<(), StoreError> {
+        let Some(sealed) = self.seal(key, value, ttl) else {
+            self.forget(key).await?;
+            let too_large = value.len() > self.max_value;
+            return if too_large { Err(StoreError("the value is too large")) } else { Ok(()) };
+        };
+        let Sealed { key, whole, millis } = sealed;
+        self.run(cmd("SET").arg(&key).arg(whole).arg("PX").arg(millis)).await.map(drop)
+    }
+
+    /// Writes where the value is `expected`, or where there is none.
+    async fn write_if(
+        &self,
+        key: &str,
+        expected: Option<&[u8]>,
+        value: &Bytes,
+        ttl: Duration,
+    ) -> Result<bool, StoreError> {
+        let sealed = self.seal(key, value, ttl).ok_or(StoreError("the value cannot be kept"))?;
+        let Sealed { key, whole, millis } = sealed;
+        let mut command = match expected {
+            None => cmd("SET"),
+            Some(_) => cmd("EVAL"),
+        };
+        match expected {
+            None => command.arg(&key).arg(whole).arg("PX").arg(millis).arg("NX"),
+            Some(expected) => {
+                let at = HEAD.saturating_add(1);
+                command.arg(SWAP).arg(1).arg(&key).arg(at).arg(expected).arg(whole).arg(millis)
+            }
+        };
+        let reply = self.run_with(&command, false).await?;
+        Ok(matches!(reply, Reply::Value(Value::Okay | Value::Int(1))))
+    }
+
+    /// The value as Redis is to hold it; `None` where it can hold it for no time, or not at all.
+    fn seal(&self, key: &str, value: &Bytes, ttl: Duration) -> Option<Sealed> {
         let ttl = jittered(ttl);
         let millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).min(LONGEST);
         if value.len() > self.max_value || millis == 0 {
-            self.forget(key).await?;
-            return if millis == 0 { Ok(()) } else { Err(StoreError("the value is too large")) };
+            return None;
         }
         let key = format!("{}{key}", self.prefix);
         let ends = Expiry::after(&self.clock.now(), ttl).unix_nanos();
         let whole = self.signer.seal(&key, value, ends);
-        self.run(cmd("SET").arg(&key).arg(whole).arg("PX").arg(millis)).await.map(drop)
+        Some(Sealed { key, whole, millis })
+    }
+
+    async fn tell(&self, channel: &str, message: &Bytes) -> Result<(), StoreError> {
+        let channel = format!("{}{channel}", self.prefix);
+        let ends = Expiry::after(&self.clock.now(), MESSAGE_STAYS).unix_nanos();
+        let whole = self.signer.seal(&channel, message, ends);
+        self.run_with(cmd("PUBLISH").arg(channel).arg(whole), false).await.map(drop)
     }
 
     async fn forget(&self, key: &str) -> Result<(), StoreError> {
@@ -133,6 +182,25 @@ impl Redis {
         self.run(cmd("DEL").arg(&key)).await.map(drop)
     }
 }
+
+/// Ready to be written.
+struct Sealed {
+    key: String,
+    whole: Vec<u8>,
+    millis: u64,
+}
+
+/// Sets a key to `ARGV[3]` if its value, from its byte `ARGV[1]` on, is `ARGV[2]`. What stands
+/// before it is the envelope, which differs with each writing.
+const SWAP: &str = "\
+local whole = redis.call('GETRANGE', KEYS[1], 0, -1) \
+if whole == '' or string.sub(whole, ARGV[1]) ~= ARGV[2] then return 0 end \
+redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) \
+return 1";
+
+/// A message is heard at once or never; this only bounds how long a copy of it verifies, and
+/// leaves room for clocks that differ.
+const MESSAGE_STAYS: Duration = Duration::from_hours(1);
 
 /// A year; Redis refuses numbers whose sum with the time overflows.
 const LONGEST: u64 = 365 * 24 * 3600 * 1000;
@@ -144,20 +212,41 @@ fn jittered(ttl: Duration) -> Duration {
 }
 
 impl Store for Redis {
-    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {
+    fn get<'a>(&'a self, key: &'a str) -> Storing<'a, Option<Bytes>> {
         Box::pin(self.read(key))
     }
 
-    fn set<'a>(
-        &'a self,
-        key: &'a str,
-        value: Bytes,
-        ttl: Duration,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn set<'a>(&'a self, key: &'a str, value: Bytes, ttl: Duration) -> Storing<'a, ()> {
         Box::pin(async move { self.write(key, &value, ttl).await })
     }
 
-    fn delete<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn set_if_absent<'a>(&'a self, key: &'a str, value: Bytes, ttl: Duration) -> Storing<'a, bool> {
+        Box::pin(async move { self.write_if(key, None, &value, ttl).await })
+    }
+
+    fn compare_and_swap<'a>(
+        &'a self,
+        key: &'a str,
+        expected: &'a [u8],
+        value: Bytes,
+        ttl: Duration,
+    ) -> Storing<'a, bool> {
+        Box::pin(async move { self.write_if(key, Some(expected), &value, ttl).await })
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> Storing<'a, ()> {
         Box::pin(self.forget(key))
+    }
+
+    fn publish<'a>(&'a self, channel: &'a str, message: Bytes) -> Storing<'a, ()> {
+        Box::pin(async move { self.tell(channel, &message).await })
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        channel: &'a str,
+        subscriber: Arc<dyn Subscriber>,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(subscription::run(self, channel, subscriber))
     }
 }

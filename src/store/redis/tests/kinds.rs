@@ -1,21 +1,23 @@
 //! Each kind of Redis keeps the contract, and what each can go through.
 
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::server::{Server, port};
-use super::{Sut, config, url};
+use super::{LEAST, Redis, Sut, config, url};
 use crate::store::contract;
 
 async fn keeps_the_contract(sut: &Sut) {
-    contract::holds(&sut.store, |by| Box::pin(tokio::time::sleep(by))).await;
+    contract::holds(&*sut.store, |by| Box::pin(tokio::time::sleep(by))).await;
+    contract::tells(Arc::<Redis>::clone(&sut.store), Arc::<Redis>::clone(&sut.store)).await;
 }
 
 /// The least that a user must be allowed, and `more`.
 fn allow(server: &Server, more: &str) {
-    let least = "ACL SETUSER pdp on >marker ~portcullis:* -@all +getrange +set +del";
+    let least = format!("ACL SETUSER pdp on >marker {LEAST}");
     assert!(server.say(&format!("{least} {more}")).starts_with("+OK"));
 }
 

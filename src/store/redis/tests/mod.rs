@@ -7,6 +7,7 @@ mod poison;
 mod proxy;
 #[path = "../../../../tests/harness/redis.rs"]
 mod server;
+mod subscription;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,10 +23,13 @@ use crate::telemetry::{DependencyState, Metrics};
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 const LONG: Duration = Duration::from_mins(5);
+/// What the ACL of a user must allow for every kind of Redis.
+const LEAST: &str =
+    "~portcullis:* &portcullis:* -@all +getrange +set +del +eval +publish +subscribe +ping";
 
 /// A store and what is told of it.
 struct Sut {
-    store: Redis,
+    store: Arc<Redis>,
     metrics: Arc<Metrics>,
 }
 
@@ -50,7 +54,7 @@ impl Sut {
     fn new(config: &RedisConfig) -> Self {
         let metrics = Arc::new(Metrics::new());
         let store = Redis::new(config, Path::new("."), Clock::system(), &metrics).unwrap();
-        Self { store, metrics }
+        Self { store: Arc::new(store), metrics }
     }
 
     fn of(server: &Server) -> Self {

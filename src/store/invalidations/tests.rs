@@ -1,0 +1,185 @@
+use super::*;
+use crate::store::{Life, Memory, Places};
+
+/// A process over a store that it shares.
+struct Replica {
+    invalidations: Arc<Invalidations>,
+    metrics: Metrics,
+    listening: Option<tokio::task::JoinHandle<()>>,
+}
+
+fn store(clock: &Clock) -> Arc<dyn Store> {
+    Arc::new(Memory::new(1 << 20, clock.clone(), &Metrics::new()))
+}
+
+fn user(subject: &str) -> Target {
+    Target::User(Digest::of_user("i", subject))
+}
+
+impl Replica {
+    fn new(store: &Arc<dyn Store>, clock: &Clock) -> Self {
+        let metrics = Metrics::new();
+        let invalidations = Invalidations::new(Arc::clone(store), clock.clone(), &metrics);
+        Self { invalidations, metrics, listening: None }
+    }
+
+    async fn listen(&mut self) {
+        self.listening = Some(tokio::spawn(Arc::clone(&self.invalidations).listen()));
+        self.until(|replica| replica.invalidations.standing().subscribed).await;
+    }
+
+    async fn until(&self, done: impl Fn(&Self) -> bool) {
+        let waiting = async {
+            while !done(self) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), waiting).await.unwrap();
+    }
+
+    fn cut_off(&mut self) {
+        self.listening.take().unwrap().abort();
+    }
+
+    fn life(&self, subject: &str) -> Life {
+        let places = Places::of_user(&Digest::of_user("i", subject), "i");
+        Life::new(self.invalidations.generations(), places)
+    }
+
+    async fn generation(&self, subject: &str) -> String {
+        self.invalidations.ready().await;
+        let user = Digest::of_user("i", subject);
+        self.invalidations.generation(&user, "i").await.unwrap()
+    }
+
+    fn counts(&self, how: &str, kind: &str) -> f64 {
+        let text = self.metrics.render().unwrap();
+        let name = format!("portcullis_invalidations_total{{how=\"{how}\",kind=\"{kind}\"}} ");
+        text.lines().find_map(|line| line.strip_prefix(&name)).unwrap().parse().unwrap()
+    }
+}
+
+#[tokio::test]
+async fn s5_8_every_replica_hears_of_an_invalidation() {
+    let clock = Clock::system();
+    let store = store(&clock);
+    let (mut one, mut two) = (Replica::new(&store, &clock), Replica::new(&store, &clock));
+    one.listen().await;
+    two.listen().await;
+    for target in [user("ann"), Target::Issuer("i".to_owned()), Target::Everything] {
+        let (ann, bob) = (two.life("ann"), two.life("bob"));
+        let here = one.life("ann");
+        let before = (two.generation("ann").await, two.generation("bob").await);
+        one.invalidations.invalidate(&target, &[]).await.unwrap();
+        assert!(here.is_over());
+        two.until(|_| ann.is_over()).await;
+        assert_eq!(bob.is_over(), target != user("ann"), "{target:?}");
+        assert_ne!(two.generation("ann").await, before.0, "{target:?}");
+        assert_eq!(two.generation("bob").await != before.1, target != user("ann"), "{target:?}");
+        assert_eq!(one.generation("ann").await, two.generation("ann").await);
+        assert!((two.counts("received", target.kind()) - 1.0).abs() < f64::EPSILON);
+    }
+    assert_eq!(one.invalidations.standing(), two.invalidations.standing());
+    assert!(one.metrics.render().unwrap().contains("portcullis_subscription_up 1\n"));
+}
+
+#[tokio::test]
+async fn s5_8_what_was_missed_is_read_on_the_next_subscription() {
+    let clock = Clock::system();
+    let store = store(&clock);
+    let (mut one, mut two) = (Replica::new(&store, &clock), Replica::new(&store, &clock));
+    one.listen().await;
+    two.listen().await;
+    let (ann, bob) = (two.life("ann"), two.life("bob"));
+    two.cut_off();
+    one.invalidations.invalidate(&user("ann"), &[]).await.unwrap();
+    assert!(!ann.is_over(), "it cannot know");
+    two.invalidations.lost();
+    two.listen().await;
+    assert!(ann.is_over() && !bob.is_over());
+    assert!((two.counts("missed", "user") - 1.0).abs() < f64::EPSILON);
+    // More than the head lists, or a head that is gone: everything.
+    for lost in [false, true] {
+        let bob = two.life("bob");
+        two.cut_off();
+        if lost {
+            store.delete(HEAD).await.unwrap();
+        } else {
+            for n in 0..200 {
+                one.invalidations.invalidate(&user(&n.to_string()), &[]).await.unwrap();
+            }
+        }
+        two.invalidations.lost();
+        two.listen().await;
+        assert!(bob.is_over(), "{lost}");
+    }
+}
+
+#[tokio::test]
+async fn s5_8_a_message_that_was_lost_shows_with_the_next() {
+    let clock = Clock::system();
+    let store = store(&clock);
+    let one = Replica::new(&store, &clock);
+    let mut two = Replica::new(&store, &clock);
+    two.listen().await;
+    let (ann, bob) = (two.life("ann"), two.life("bob"));
+    // It is raised, and no message comes.
+    one.invalidations.raise(&user("ann")).await.unwrap();
+    one.invalidations.invalidate(&user("bob"), &[]).await.unwrap();
+    two.until(|_| bob.is_over() && ann.is_over()).await;
+    // What cannot be read may have been anything.
+    let cut = two.life("cut");
+    one.invalidations.raise(&user("cut")).await.unwrap();
+    store.publish(CHANNEL, Bytes::from_static(b"{")).await.unwrap();
+    two.until(|_| cut.is_over()).await;
+}
+
+#[tokio::test]
+async fn s5_8_generations_of_many_that_invalidate_at_once_all_count() {
+    let clock = Clock::system();
+    let store = store(&clock);
+    let replicas: Vec<_> = (0..8).map(|_| Replica::new(&store, &clock)).collect();
+    let all = replicas.iter().enumerate().map(|(n, replica)| {
+        let target = user(&n.to_string());
+        async move { replica.invalidations.invalidate(&target, &[]).await.unwrap() }
+    });
+    let mut generations = futures_util::future::join_all(all).await;
+    generations.sort_unstable();
+    generations.dedup();
+    assert_eq!(generations.len(), 8, "no two have the same");
+    let head = Head::read(&store.get(HEAD).await.unwrap().unwrap()).unwrap();
+    assert_eq!(head.since(&Head::default()).unwrap().len(), 8, "none put out another");
+}
+
+#[tokio::test]
+async fn a_head_that_nobody_can_read_is_replaced_and_counts_as_everything() {
+    let clock = Clock::system();
+    let store = store(&clock);
+    let (one, mut two) = (Replica::new(&store, &clock), Replica::new(&store, &clock));
+    two.listen().await;
+    one.invalidations.invalidate(&user("cut"), &[]).await.unwrap();
+    two.until(|replica| replica.invalidations.standing().generation > 0).await;
+    let bob = two.life("bob");
+    store.set(HEAD, Bytes::from_static(b"{\"at\":"), HEAD_STAYS).await.unwrap();
+    one.invalidations.invalidate(&user("ann"), &[]).await.unwrap();
+    two.until(|_| bob.is_over()).await;
+    assert!(Head::read(&store.get(HEAD).await.unwrap().unwrap()).is_some());
+}
+
+#[tokio::test]
+async fn the_first_reading_counts_what_happened_since_the_process_began() {
+    let clock = Clock::manual(10_000);
+    let store = store(&clock);
+    let early = Replica::new(&store, &clock);
+    early.invalidations.invalidate(&user("ann"), &[]).await.unwrap();
+    clock.advance(Duration::from_mins(10));
+    let mut late = Replica::new(&store, &clock);
+    let kept = late.life("bob");
+    late.listen().await;
+    assert!(!kept.is_over(), "long before it began");
+    let mut unlucky = Replica::new(&store, &clock);
+    let kept = unlucky.life("bob");
+    early.invalidations.invalidate(&user("ann"), &[]).await.unwrap();
+    unlucky.listen().await;
+    assert!(kept.is_over(), "it may have kept something of before");
+}
