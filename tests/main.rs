@@ -37,6 +37,8 @@ mod journey;
 #[cfg(test)]
 mod judge;
 #[cfg(test)]
+mod logs;
+#[cfg(test)]
 mod matrix;
 #[cfg(test)]
 mod metrics;
@@ -64,3 +66,5 @@ mod spoofing;
 mod story;
 #[cfg(test)]
 mod tls;
+#[cfg(test)]
+mod traces;

@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 
 use kit::backend::Backend;
 use kit::keys::Keys;
+use kit::spans::Spans;
 use kit::token::Signer;
 
 #[global_allocator]
@@ -42,7 +43,12 @@ enum Command {
         /// Count the values of this request header.
         #[arg(long)]
         watch: Option<String>,
+        /// Send spans to the OTLP/HTTP collector at this address.
+        #[arg(long)]
+        collector: Option<String>,
     },
+    /// Draws a trace, as Jaeger's API returns it on standard input, as SVG on standard output.
+    Draw,
 }
 
 #[derive(Debug, clap::Args)]
@@ -117,11 +123,20 @@ async fn main() -> Result<(), kit::Error> {
             println!("{}", token(&args)?);
             Ok(())
         }
-        Command::Backend { listen, fixed, watch } => {
+        Command::Backend { listen, fixed, watch, collector } => {
             let listener =
                 TcpListener::bind(&listen).await.map_err(|e| format!("{listen}: {e}"))?;
             println!("backend on {listen}");
-            kit::backend::serve(listener, Backend::new(fixed, watch)).await;
+            let backend = Backend::new(fixed, watch);
+            for collector in collector {
+                drop(backend.spans.set(Spans::new(&collector)));
+            }
+            kit::backend::serve(listener, backend).await;
+            Ok(())
+        }
+        Command::Draw => {
+            let traces: Value = serde_json::from_reader(std::io::stdin())?;
+            print!("{}", kit::draw::svg(&traces)?);
             Ok(())
         }
     }

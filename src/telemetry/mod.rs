@@ -1,14 +1,18 @@
-//! Typed metrics. Names and labels are stable; `deploy/README.md` lists them.
+//! Typed metrics, logs and traces. Names and labels are stable; `deploy/README.md` lists them.
 
 mod cache;
 mod dependency;
+mod exemplars;
 mod in_force;
 mod labels;
+mod lines;
 mod log;
 mod metrics;
+pub mod trace;
 
 pub use cache::{CacheSize, CacheStats};
 pub use dependency::{BreakerState, DependencyHealth, DependencyState};
+pub use exemplars::SpanCounts;
 pub use in_force::InForce;
 pub use labels::{CallOutcome, DependencyName};
 pub use log::{LogConfig, LogFormat, LogLevel, init as init_log};

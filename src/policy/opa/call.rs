@@ -87,6 +87,7 @@ impl Server {
                 .as_ref()
                 .map(|files| (base.join(&files.certificate_file), base.join(&files.key_file))),
             unix_socket: config.socket().map(Into::into),
+            propagate: true,
             ..HttpOptions::new("opa")
         };
         let http = Http::new(&options, Arc::clone(metrics))

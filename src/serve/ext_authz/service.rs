@@ -76,9 +76,10 @@ impl Service {
     }
 
     async fn check(self, call: Request<Incoming>) -> Response<wire::Reply> {
-        let timeout = wire::timeout(call.headers());
+        let (head, body) = call.into_parts();
+        let timeout = wire::timeout(&head.headers);
         let receive = async {
-            let message = wire::receive::<CheckRequest, _>(call.into_body(), self.max_size).await?;
+            let message = wire::receive::<CheckRequest, _>(body, self.max_size).await?;
             request::read(message)
         };
         let version = self.version;
@@ -86,7 +87,7 @@ impl Service {
             Answer::Check(message) => wire::reply(&*message),
             Answer::Error => wire::error(tonic::Code::Unavailable, "unavailable"),
         };
-        self.gate.check(receive, timeout, answer).await
+        self.gate.check(receive, timeout, &head.headers, answer).await
     }
 }
 
