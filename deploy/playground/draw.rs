@@ -49,7 +49,10 @@ fn spans(trace: &Value) -> Vec<Span> {
             id: text(&span["spanID"]),
             parent: parent(span),
             name: text(&span["operationName"]),
-            service: text(&services[text(&span["processID"])]["serviceName"]),
+            service: services
+                .get(text(&span["processID"]))
+                .map(|process| text(&process["serviceName"]))
+                .unwrap_or_default(),
             start: span["startTime"].as_f64().unwrap_or_default(),
             took: span["duration"].as_f64().unwrap_or_default(),
             about: words.iter().filter_map(|word| tag(word)).collect::<Vec<_>>().join(" "),
@@ -109,7 +112,8 @@ pub(crate) fn svg(answer: &Value) -> Result<String, Error> {
     let mut services = BTreeMap::new();
     for (row, (depth, span)) in rows.iter().enumerate() {
         let count = services.len();
-        let colour = COLOURS[*services.entry(&span.service).or_insert(count) % COLOURS.len()];
+        let colour = *services.entry(&span.service).or_insert(count) % COLOURS.len();
+        let colour = COLOURS.get(colour).unwrap_or(&"#000000");
         let y = y_of(row);
         #[expect(clippy::cast_precision_loss, reason = "a few levels")]
         let indent = 12.0 + 14.0 * *depth as f64;

@@ -128,7 +128,7 @@ async fn main() -> Result<(), kit::Error> {
                 TcpListener::bind(&listen).await.map_err(|e| format!("{listen}: {e}"))?;
             println!("backend on {listen}");
             let backend = Backend::new(fixed, watch);
-            for collector in collector {
+            if let Some(collector) = collector {
                 drop(backend.spans.set(Spans::new(&collector)));
             }
             kit::backend::serve(listener, backend).await;
