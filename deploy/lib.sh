@@ -1,5 +1,5 @@
 # Shared by deploy/quickstart, load/compare and tests/run; sourced, never run.
-# Expects `set -euo pipefail`. Defines: root, target, say, die, need, find_envoy, envoy_of, find_schemathesis, free, await.
+# Expects `set -euo pipefail`. Defines: root, target, say, die, need, find_envoy, envoy_of, find_schemathesis, find_jaeger, free, await.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
@@ -7,6 +7,7 @@ ENVOY_VERSION=1.40.0
 # What tests/matrix.rs runs; the same list is there.
 ENVOY_VERSIONS="1.36.4 1.37.0 1.38.3 1.39.3 1.40.0"
 SCHEMATHESIS_VERSION=4.32.5
+JAEGER_VERSION=v1.76.0
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
@@ -71,6 +72,31 @@ find_schemathesis() {
     } >&2
   fi
   printf '%s\n' "$venv/bin/schemathesis"
+}
+
+# Prints the path of a Jaeger: $JAEGER, else ours (built once from the Go module, which holds no
+# browser interface; a release of Jaeger in JAEGER= has one).
+find_jaeger() {
+  local bin=$target/tools/jaeger-$JAEGER_VERSION work
+  if [ -n "${JAEGER:-}" ]; then
+    command -v "$JAEGER" || die "JAEGER=$JAEGER is not a program"
+    return
+  fi
+  if [ ! -x "$bin" ]; then
+    need go "install Go from https://go.dev/dl, it builds Jaeger $JAEGER_VERSION; or set JAEGER="
+    mkdir -p "$target/tools"
+    work=$(mktemp -d)
+    {
+      # As a tool of a module of its own: Jaeger's own go.mod keeps \`go install\` from building it.
+      (cd "$work" && go mod init scratch &&
+        go get -tool "github.com/jaegertracing/jaeger/cmd/jaeger@$JAEGER_VERSION" &&
+        go build -o "$bin.$$" github.com/jaegertracing/jaeger/cmd/jaeger) >"$target/tools/jaeger.log" 2>&1 ||
+        die "go could not build Jaeger; see $target/tools/jaeger.log"
+      mv "$bin.$$" "$bin"
+      rm -rf "$work"
+    } >&2
+  fi
+  printf '%s\n' "$bin"
 }
 
 # Whether nothing listens on that port of loopback.

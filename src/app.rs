@@ -32,6 +32,7 @@ use crate::model::{Outcome, Record, Request};
 use crate::rego::Bundle;
 use crate::serve::{self, BindError, Bounds, Doors, Gate, Ready, ServeError, Shutdown};
 use crate::telemetry::Metrics;
+use crate::telemetry::trace::{Collector, CollectorError};
 
 /// How long one Check without a door waits for the issuers' keys; a running service has them
 /// before it is asked.
@@ -53,6 +54,8 @@ pub struct Prepared {
     bundle: Option<Arc<Bundle>>,
     reasons: Vec<Arc<str>>,
     secured: serve::Secured,
+    /// Where spans go; nowhere where Checks are not traced.
+    collector: Option<Collector>,
     enduring: Enduring,
 }
 
@@ -76,6 +79,9 @@ pub enum StartError {
     /// The audit sink cannot be opened.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// The collector's client cannot be set up.
+    #[error(transparent)]
+    Tracing(#[from] CollectorError),
     /// Signals cannot be listened for.
     #[error(transparent)]
     Serve(#[from] ServeError),
@@ -152,11 +158,14 @@ impl Prepared {
         )
     }
 
-    fn doors(&self, loaded: &Loaded, bounds: Bounds) -> Result<(Doors, Live), AuditError> {
+    fn doors(&self, loaded: &Loaded, bounds: Bounds) -> Result<(Doors, Live), StartError> {
         let config = &loaded.config;
         let audit = Audit::start(&config.audit, loaded.base(), Arc::clone(&self.metrics))?;
         let journeys = Arc::new(Journeys::new(Arc::clone(&self.snapshot)));
-        let gate = Arc::new(self.gate_of(Arc::clone(&journeys), config, audit.clone()));
+        let started = self.collector.clone().map(|to| to.start(&self.metrics)).transpose()?;
+        let (tracer, exporting) = started.unzip();
+        let gate = self.gate_of(Arc::clone(&journeys), config, audit.clone());
+        let gate = Arc::new(gate.traced_by(tracer));
         let parts = Arc::new(Parts::new(self.told(loaded), Arc::clone(&self.metrics)));
         let certificates = bounds.certificates();
         let live = Live {
@@ -175,6 +184,7 @@ impl Prepared {
             ready: Arc::new(Ready::new(parts)),
             metrics: Arc::clone(&self.metrics),
             audit,
+            traces: exporting,
         };
         Ok((doors, live))
     }
@@ -188,14 +198,19 @@ pub async fn run(prepared: Prepared, loaded: Loaded, look: Look) -> Result<(), S
     let shutdown = Shutdown::on_signals()?;
     let hangups = reload::hangups()?;
     let bounds = serve::bind(&loaded.config.listen)?;
+    let [check, admin, api] = bounds.places();
     let (doors, live) = prepared.doors(&loaded, bounds)?;
     prepared.show(&loaded);
     live.certificates.show(&prepared.metrics);
     tracing::info!(
+        check,
+        admin,
+        api,
         configuration = loaded.revision(),
         policies = prepared.policy_revision().map_or("none", |revision| revision),
+        traces = prepared.collector.as_ref().map_or("none", Collector::url),
         version = env!("CARGO_PKG_VERSION"),
-        "starting"
+        "listening"
     );
     tokio::spawn(give_back_memory());
     let listening = Arc::clone(&prepared.enduring.invalidations).listen();

@@ -20,6 +20,7 @@ use crate::model::{
 use crate::policy::{Decided, Decider, Question};
 use crate::respond::{Responder, Terms};
 use crate::route::{Access, Matched, Table};
+use crate::telemetry::trace;
 
 /// Everything that a Check decides by, taken once at its start and used to its end. A reload
 /// swaps the next one in; what the parts hold on to (pools, caches) outlives it.
@@ -145,14 +146,17 @@ impl<'a> Journey<'a> {
 
     fn remembered(&mut self) -> Result<End, Stop> {
         if let Some(bearer) = self.route()? {
+            self.record.enter("authn");
             let demand = &self.matched()?.route().demand;
             let peeked = self.snapshot.authenticator.peek(bearer.expose(), demand, &self.now);
             self.verified(peeked.ok_or(Stop::Load)??);
         }
         if let Some(token) = self.token_to_resolve() {
+            self.record.enter("context");
             let peeked = self.snapshot.contexts.peek(&token, &self.now);
             self.resolved(peeked.ok_or(Stop::Load)??);
         }
+        self.record.enter("policy");
         let Some((key, _)) = self.question()? else { return Ok(End::NoPolicy) };
         let decided = self.decider()?.peek(&key, &self.now, self.asker()).ok_or(Stop::Load)?;
         Ok(End::Decided(decided))
@@ -165,16 +169,21 @@ impl<'a> Journey<'a> {
         let [token_seen, user_seen] = [self.record.token_cache, self.record.context_cache]
             .map(|cache| cache != CacheState::None);
         let mut stages = Stages { deadline, last: Instant::now(), times: Vec::new() };
+        if let Some(timeline) = &mut self.record.timeline {
+            timeline.restart();
+        }
         let bearer = self.route()?.map(|bearer| Secret::new((*bearer.expose()).to_owned()));
         stages.passed("route");
         if let Some(bearer) = &bearer {
             let demand = self.matched()?.route().demand.clone();
+            self.record.enter("authn");
             let resolving = snapshot.authenticator.resolve(bearer, &demand, self.now);
             let verified = stages.within("authn", resolving).await;
             self.record.stages.clone_from(&stages.times);
             self.verified(verified?);
         }
         if let (Some(token), Some(bearer)) = (self.token_to_resolve(), &bearer) {
+            self.record.enter("context");
             let known = (!token_seen).then(|| snapshot.contexts.peek(&token, &self.now)).flatten();
             let resolved = if let Some(known) = known {
                 known
@@ -186,6 +195,7 @@ impl<'a> Journey<'a> {
             };
             self.resolved(resolved?);
         }
+        self.record.enter("policy");
         let Some((key, question)) = self.question()? else { return Ok(End::NoPolicy) };
         let asked = bearer.is_none() || (token_seen && (user_seen || self.user.is_none()));
         if !asked && let Some(decided) = self.decider()?.peek(&key, &self.now, self.asker()) {
@@ -199,6 +209,7 @@ impl<'a> Journey<'a> {
 
     /// Finds the route and reads the credential that it asks for.
     fn route(&mut self) -> Result<Option<Secret<&'a str>>, Refusal> {
+        self.record.enter("route");
         let matched = self.matched.insert(self.snapshot.routes.find(self.request)?);
         self.record.route = Some(Arc::clone(&matched.route().name));
         let credential = matched.credential();
@@ -279,6 +290,7 @@ impl<'a> Journey<'a> {
     }
 
     fn end(self, end: End) -> Outcome {
+        self.record.enter("respond");
         // What a route strips matters to the backend alone, so to an allow alone.
         let allows = !matches!(&end, End::Decided((decision, _)) if !decision.allow);
         let strip = match self.matched() {
@@ -309,6 +321,7 @@ impl<'a> Journey<'a> {
 
     fn refuse(self, refusal: Refusal) -> Outcome {
         self.record.detail = refusal.detail;
+        self.record.enter("respond");
         let terms = terms(self.request, self.matched.as_ref(), self.credential_came);
         self.snapshot.responder.refused(refusal, terms)
     }
@@ -359,7 +372,8 @@ impl Stages {
         stage: &'static str,
         resolving: impl Future<Output = Result<T, Refusal>>,
     ) -> Result<T, Refusal> {
-        let result = tokio::time::timeout_at(self.deadline.into(), resolving).await;
+        let result =
+            tokio::time::timeout_at(self.deadline.into(), trace::stage(stage, resolving)).await;
         self.passed(stage);
         result.unwrap_or_else(|_| Err(Refusal::new(Code::DeadlineExceeded, late(stage))))
     }

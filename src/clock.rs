@@ -18,6 +18,13 @@ pub struct Now {
     pub mono: Instant,
 }
 
+/// A time of ours as libraries want it; before the epoch it is the epoch.
+#[must_use]
+pub fn system_time(unix_nanos: i64) -> SystemTime {
+    let after = Duration::from_nanos(u64::try_from(unix_nanos).unwrap_or(0));
+    UNIX_EPOCH.checked_add(after).unwrap_or(UNIX_EPOCH)
+}
+
 impl Now {
     /// Whole seconds since the Unix epoch, rounded down.
     #[must_use]

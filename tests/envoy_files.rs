@@ -6,10 +6,11 @@ use crate::harness::certs::Authority;
 use crate::harness::{Ask, Folder, Setup, World, envoy, root};
 
 /// Every file of the folder and a target that it forwards.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     ("envoy/mtls.yaml", "/cwms-data/offices"),
     ("envoy/quickstart.yaml", "/cwms-data/offices"),
     ("envoy/sidecar.yaml", "/cwms-data/offices"),
+    ("envoy/tracing.yaml", "/cwms-data/offices"),
     ("envoy/water-data.yaml", "/cwms-data/offices"),
 ];
 

@@ -39,6 +39,8 @@ mod journey;
 #[cfg(test)]
 mod judge;
 #[cfg(test)]
+mod logs;
+#[cfg(test)]
 mod matrix;
 #[cfg(test)]
 mod metrics;
@@ -66,3 +68,5 @@ mod spoofing;
 mod story;
 #[cfg(test)]
 mod tls;
+#[cfg(test)]
+mod traces;

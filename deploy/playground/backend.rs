@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -21,6 +21,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use super::spans::Spans;
 use super::{Error, echo, users};
 
 /// An answer's body; the error never happens.
@@ -47,6 +48,8 @@ pub(crate) struct Backend {
     pub(crate) user_profile: Mutex<Option<Value>>,
     /// Whether the user API's answers end before what their length says.
     pub(crate) user_cut: AtomicBool,
+    /// Where its spans go.
+    pub(crate) spans: OnceLock<Spans>,
     requests: AtomicU64,
     user_calls: AtomicU64,
     watched: Mutex<BTreeMap<Vec<u8>, u64>>,
@@ -97,6 +100,20 @@ impl Backend {
                 watched.insert(value.as_bytes().to_vec(), 1);
             }
         }
+    }
+
+    /// Answers, in a span of its own where the caller is in one.
+    async fn traced(&self, request: Request<Incoming>) -> Response<Body> {
+        let Some((spans, span)) = self.spans.get().zip(Spans::begin(request.headers())) else {
+            return self.answer_or_500(request).await;
+        };
+        let user = request.uri().path() == "/user/profile";
+        let service = if user { "user-api" } else { "backend" };
+        let name = request.method().to_string();
+        let answer = self.answer_or_500(request).await;
+        // A collector that is not there is no matter of the answer.
+        drop(spans.end(span, service, &name, answer.status().as_u16()).await);
+        answer
     }
 
     async fn answer_or_500(&self, request: Request<Incoming>) -> Response<Body> {
@@ -178,7 +195,7 @@ pub(crate) async fn serve(listener: TcpListener, backend: Arc<Backend>) {
         tokio::spawn(async move {
             let service = service_fn(|request| {
                 let backend = Arc::clone(&backend);
-                async move { Ok::<_, Infallible>(backend.answer_or_500(request).await) }
+                async move { Ok::<_, Infallible>(backend.traced(request).await) }
             });
             let mut begin = [0; 3];
             let http2 = stream.peek(&mut begin).await.is_ok_and(|_| &begin == b"PRI");

@@ -1,8 +1,10 @@
 //! Parts that the quickstart, the tests and the load figures share: keys, tokens and a backend.
 
 pub(crate) mod backend;
+pub(crate) mod draw;
 pub(crate) mod echo;
 pub(crate) mod keys;
+pub(crate) mod spans;
 pub(crate) mod token;
 pub(crate) mod users;
 

@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 
 use kit::backend::Backend;
 use kit::keys::Keys;
+use kit::spans::Spans;
 use kit::token::Signer;
 
 #[global_allocator]
@@ -43,7 +44,12 @@ enum Command {
         /// Count the values of this request header.
         #[arg(long)]
         watch: Option<String>,
+        /// Send spans to the OTLP/HTTP collector at this address.
+        #[arg(long)]
+        collector: Option<String>,
     },
+    /// Draws a trace, as Jaeger's API returns it on standard input, as SVG on standard output.
+    Draw,
 }
 
 #[derive(Debug, clap::Args)]
@@ -127,11 +133,20 @@ async fn main() -> Result<(), kit::Error> {
     match Command::parse() {
         Command::Keys { dir } => Keys::make()?.write(&dir),
         Command::Token(args) => tokens(&args),
-        Command::Backend { listen, fixed, watch } => {
+        Command::Backend { listen, fixed, watch, collector } => {
             let listener =
                 TcpListener::bind(&listen).await.map_err(|e| format!("{listen}: {e}"))?;
             println!("backend on {listen}");
-            kit::backend::serve(listener, Backend::new(fixed, watch)).await;
+            let backend = Backend::new(fixed, watch);
+            if let Some(collector) = collector {
+                drop(backend.spans.set(Spans::new(&collector)));
+            }
+            kit::backend::serve(listener, backend).await;
+            Ok(())
+        }
+        Command::Draw => {
+            let traces: Value = serde_json::from_reader(std::io::stdin())?;
+            print!("{}", kit::draw::svg(&traces)?);
             Ok(())
         }
     }

@@ -20,6 +20,7 @@ use crate::route::{Table, open_dates};
 use crate::serve;
 use crate::store::{Memory, Redis, Store};
 use crate::telemetry::Metrics;
+use crate::telemetry::trace::Collector;
 
 /// Seconds that an unavailable answer asks the client to wait where no dependency knows better.
 const RETRY_AFTER: u32 = 1;
@@ -69,6 +70,7 @@ pub(super) fn prepare_on(
     }
     let secured = serve::Secured::new(&config.listen, &clock.now());
     let secured = keep(&mut problems, "/listen", secured);
+    let collector = keep(&mut problems, "/tracing", Collector::read(&config.tracing, base));
     let (mut contexts, mut decider) = (None, None);
     if let Some(bundle) = &bundle {
         let built = build_contexts(config, base, bundle.as_ref(), enduring);
@@ -76,9 +78,12 @@ pub(super) fn prepare_on(
         decider =
             keep(&mut problems, "/policy", build_decider(config, base, bundle.as_ref(), enduring));
     }
-    let (Some(bundle), Some(verifier), Some(routes), Some(contexts), Some(decider), Some(secured)) =
-        (bundle, verifier, routes, contexts, decider, secured)
+    let (Some(bundle), Some(verifier), Some(routes), Some(contexts), Some(decider)) =
+        (bundle, verifier, routes, contexts, decider)
     else {
+        return Err(problems);
+    };
+    let (Some(secured), Some(collector)) = (secured, collector) else {
         return Err(problems);
     };
     if !problems.is_empty() {
@@ -102,7 +107,17 @@ pub(super) fn prepare_on(
     };
     let (snapshot, enduring) = (Arc::new(snapshot), enduring.clone());
     let reasons = reasons_of(config, bundle.as_ref());
-    Ok(Prepared { snapshot, clock, metrics, verifier, bundle, reasons, secured, enduring })
+    Ok(Prepared {
+        snapshot,
+        clock,
+        metrics,
+        verifier,
+        bundle,
+        reasons,
+        secured,
+        collector,
+        enduring,
+    })
 }
 
 /// The reasons that the entry points' rules can give: they become metric labels.

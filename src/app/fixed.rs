@@ -8,7 +8,7 @@ use crate::model::Secret;
 /// change.
 type Section = (&'static str, fn(&Config) -> String);
 
-const SECTIONS: [Section; 9] = [
+const SECTIONS: [Section; 10] = [
     ("listen", |c| c.listen.places()),
     ("limits", |c| format!("{:?}", c.limits)),
     ("check", |c| format!("{:?}", c.check)),
@@ -17,6 +17,7 @@ const SECTIONS: [Section; 9] = [
     ("audit", |c| format!("{:?} {}", c.audit, subject_key(c))),
     ("store", |c| format!("{:?} {}", c.store, store_secrets(c))),
     ("log", |c| format!("{:?}", c.log)),
+    ("tracing", |c| format!("{:?} {}", c.tracing, hashed([&c.tracing.headers]))),
     ("runtime", |c| format!("{:?}", c.runtime)),
 ];
 

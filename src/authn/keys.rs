@@ -238,8 +238,12 @@ impl Keys {
             Err(error) => Err(error),
         };
         if let Err(error) = result {
-            self.state().error = Some(error);
-            tracing::warn!(issuer = %self.name, error, "the issuer's keys could not be fetched");
+            // One line for each change, not for each try.
+            if self.state().error.replace(error) == Some(error) {
+                tracing::debug!(issuer = %self.name, error, "the issuer's keys: still the same");
+            } else {
+                tracing::warn!(issuer = %self.name, error, "the issuer's keys could not be fetched");
+            }
         }
         result
     }
@@ -286,7 +290,9 @@ impl Keys {
         self.set.store(Arc::new(KeySet { keys, serves_until, fresh_until, generation }));
         let mut state = self.state();
         state.good = Some(now);
-        state.error = None;
+        if state.error.take().is_some() {
+            tracing::info!(issuer = %self.name, "the issuer's keys are fetched again");
+        }
         Ok(())
     }
 

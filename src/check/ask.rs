@@ -179,6 +179,7 @@ impl Desk {
         };
         let mut stages =
             Stages { deadline: when.deadline, last: Instant::now(), times: Vec::new() };
+        record.enter("authn");
         let (token, _) = stages.within("authn", self.verify(&bearer, when.now)).await?;
         let caller = self.callers.of_token(token, bearer);
         note_caller(&caller, record);
@@ -285,6 +286,7 @@ impl Desk {
         }
         let mut stages =
             Stages { deadline: when.deadline, last: Instant::now(), times: Vec::new() };
+        record.enter("authn");
         let about = stages.within("authn", self.about(caller, ask, when.now, record)).await?;
         let user = match &about {
             About::Nobody => self.contexts.anonymous(),
@@ -292,6 +294,7 @@ impl Desk {
                 Some(Arc::new(UserContext { fragment: user.clone(), expires: None, stale: false }))
             }
             About::Token(token, bearer) if self.contexts.has_users() => {
+                record.enter("context");
                 let resolving = users.of(&*self.contexts, token, bearer, when.now);
                 let (user, cache) = stages.within("context", resolving).await?;
                 record.context_cache = cache;
@@ -300,6 +303,7 @@ impl Desk {
             About::Token(..) => None,
         };
         let question = self.question(&about, user.as_deref(), ask, when.now);
+        record.enter("policy");
         let key = self.decider.key(&question);
         let asker = Asker { token: about.token(), route: record.route.as_deref().unwrap_or("") };
         let decided = match self.decider.peek(&key, &when.now, asker) {

@@ -25,5 +25,8 @@ fn serve(args: &Args) -> Result<(), CliError> {
     telemetry::init_log(&loaded.config.log);
     output::note(&loaded.notes().to_string());
     let runtime = app::runtime(&loaded.config).map_err(CliError::Runtime)?;
-    Ok(runtime.block_on(app::run(prepared, loaded, look))?)
+    let ended = runtime.block_on(app::run(prepared, loaded, look));
+    // A look-up of a name that hangs has a thread of its own, which must not keep the process.
+    runtime.shutdown_background();
+    Ok(ended?)
 }

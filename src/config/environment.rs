@@ -9,6 +9,7 @@ use std::ffi::OsString;
 
 use serde_json::Value;
 
+use super::otel;
 use super::report::{Fault, Origin, child};
 use super::schema::{Schema, Spot};
 use super::suggest::{all, nearest};
@@ -38,7 +39,10 @@ impl std::fmt::Debug for Environment {
 
 impl FromIterator<(OsString, OsString)> for Environment {
     fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(all: I) -> Self {
-        let ours = |name: &OsString| name.to_string_lossy().starts_with(PREFIX);
+        let ours = |name: &OsString| {
+            let name = name.to_string_lossy();
+            name.starts_with(PREFIX) || otel::is_standard(&name)
+        };
         Self(all.into_iter().filter(|(name, _)| ours(name)).collect())
     }
 }
@@ -55,7 +59,9 @@ struct Override<'a> {
 pub(super) fn apply(tree: &mut Node, environment: &Environment, schema: &Schema) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut overrides = Vec::new();
-    for (name, value) in &environment.0 {
+    let standard = otel::translate(&environment.0);
+    let own = environment.0.iter().filter(|(name, _)| name.to_string_lossy().starts_with(PREFIX));
+    for (name, value) in own {
         let origin = Origin::Environment(name.to_string_lossy().into());
         match (name.to_str(), value.to_str()) {
             (Some(name), Some(text)) => {
@@ -65,6 +71,7 @@ pub(super) fn apply(tree: &mut Node, environment: &Environment, schema: &Schema)
             _ => faults.push(Fault::new(origin, "", "not UTF-8", "write it in UTF-8")),
         }
     }
+    overrides.extend(standards(&standard, &overrides));
     // Numbers in order, so that 10 comes after 9.
     overrides.sort_by_cached_key(|o| {
         let order: Vec<(usize, String)> =
@@ -89,6 +96,31 @@ pub(super) fn apply(tree: &mut Node, environment: &Environment, schema: &Schema)
         }
     }
     faults
+}
+
+/// The standard variables as overrides, but for keys that our own set.
+fn standards<'a>(found: &'a [otel::Standard], own: &[Override<'a>]) -> Vec<Override<'a>> {
+    let is_set = |key: &str| {
+        own.iter().any(|one| match one.steps.as_slice() {
+            [section] => section.eq_ignore_ascii_case("tracing"),
+            [section, name, ..] => {
+                let name = name.to_ascii_uppercase();
+                section.eq_ignore_ascii_case("tracing")
+                    && name.strip_suffix("_FILE").unwrap_or(&name)
+                        == key.strip_suffix("_FILE").unwrap_or(key)
+            }
+            [] => false,
+        })
+    };
+    let others = found.iter().filter(|one| !is_set(one.key));
+    others
+        .map(|one| Override {
+            origin: Origin::Environment(one.name.into()),
+            name: one.name,
+            text: &one.text,
+            steps: vec!["TRACING", one.key],
+        })
+        .collect()
 }
 
 fn set(tree: &mut Node, one: &Override<'_>, schema: &Schema) -> Result<(), Fault> {

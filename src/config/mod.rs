@@ -21,6 +21,7 @@ mod environment;
 mod explain;
 mod inputs;
 mod load;
+mod otel;
 mod process;
 mod reference;
 mod report;

@@ -16,6 +16,7 @@ use crate::route::{PathConfig, RouteConfig};
 use crate::serve::config::{CheckBudget, Drain, Envoy, Limits, Listen};
 use crate::store::StoreConfig;
 use crate::telemetry::LogConfig;
+use crate::telemetry::trace::TracingConfig;
 
 /// Portcullis configuration.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -66,6 +67,9 @@ pub struct Config {
     /// What is logged, and how.
     #[serde(default)]
     pub log: LogConfig,
+    /// Where spans go, and which Checks have them.
+    #[serde(default)]
+    pub tracing: TracingConfig,
     /// When this configuration and what it names is taken again.
     #[serde(default)]
     pub reload: ReloadConfig,
@@ -104,6 +108,7 @@ pub(super) fn sections(document: &mut Document) -> Parts {
     on(document, "tokens", TokensConfig::problems);
     on(document, "store", StoreConfig::problems);
     on(document, "audit", AuditConfig::problems);
+    on(document, "tracing", TracingConfig::problems);
     on(document, "reload", ReloadConfig::problems);
     on(document, "runtime", RuntimeConfig::problems);
     Parts {

@@ -20,7 +20,7 @@ use crate::model::{
     BoxFuture, CacheState, Code, Digest, Fragment, Problem, Refusal, Secret, UserContext,
     VerifiedToken,
 };
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, trace};
 
 /// Rounds in which a waiter lets others' bearers go first, before it asks with its own alone.
 const SHARED_ROUNDS: u32 = 2;
@@ -171,7 +171,7 @@ impl Resolver {
     /// Fetches again beside the Check that brought the bearer.
     fn refresh(&self, ask: &Ask, job: Job) {
         let (key, shared) = (self.load_key(ask, None), Arc::clone(&self.shared));
-        tokio::spawn(async move { shared.loads.join(key, || job.run()).await });
+        tokio::spawn(trace::carry(async move { shared.loads.join(key, || job.run()).await }));
     }
 
     async fn found(

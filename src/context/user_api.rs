@@ -107,6 +107,7 @@ impl Api {
             ca_file: api.ca_file.as_ref().map(|file| base.join(file)),
             tls: api.url.starts_with("https:"),
             breaker: api.breaker,
+            propagate: true,
             ..HttpOptions::new("user_api")
         };
         let http = clients.get(&options, metrics).map_err(|error| {

@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::{Answer, BreakerConfig, CallError, Guard, GuardOptions, Response};
 use crate::model::Secret;
+use crate::telemetry::trace::{self, KeyValue};
 use crate::telemetry::{DependencyName, Metrics};
 
 /// How one dependency is called. [`HttpOptions::new`] has the defaults.
@@ -46,6 +47,8 @@ pub struct HttpOptions {
     /// ping is unanswered for as long: one connection carries all calls, and on one that went dead
     /// unseen all would fail. Left out: every 20 s, while calls are under way.
     pub ping: Option<Duration>,
+    /// Whether it is told in which trace it is called. Default: no, for it may be a stranger's.
+    pub propagate: bool,
 }
 
 impl HttpOptions {
@@ -66,6 +69,7 @@ impl HttpOptions {
             unix_socket: None,
             http2: false,
             ping: None,
+            propagate: false,
         }
     }
 }
@@ -98,6 +102,7 @@ struct Inner {
     guard: Arc<Guard>,
     name: DependencyName,
     max_response: usize,
+    propagate: bool,
 }
 
 impl std::fmt::Debug for Http {
@@ -156,6 +161,7 @@ impl Http {
             guard: Guard::new(&guard, metrics),
             name: Arc::clone(&options.name),
             max_response: options.max_response,
+            propagate: options.propagate,
         })))
     }
 
@@ -166,7 +172,9 @@ impl Http {
     /// If no whole answer came within the time-out and the size cap.
     pub async fn get(&self, url: Url, headers: HeaderMap) -> Result<Response, CallError> {
         let client = &self.0.client;
-        self.call(|| client.get(url.clone()).headers(headers.clone()), |_| None).await
+        let request =
+            |more: HeaderMap| client.get(url.clone()).headers(headers.clone()).headers(more);
+        self.call(("GET", &url), request, |_| None).await
     }
 
     /// As [`Http::get`], by `POST` with `body`. For questions only: a call may be made twice.
@@ -183,22 +191,64 @@ impl Http {
         judge: fn(&Response) -> Option<Answer>,
     ) -> Result<Response, CallError> {
         let client = &self.0.client;
-        let request = || client.post(url.clone()).headers(headers.clone()).body(body.clone());
-        self.call(request, judge).await
+        let request = |more: HeaderMap| {
+            client.post(url.clone()).headers(headers.clone()).headers(more).body(body.clone())
+        };
+        self.call(("POST", &url), request, judge).await
     }
 
     async fn call(
         &self,
-        request: impl Fn() -> reqwest::RequestBuilder,
+        (method, url): (&'static str, &Url),
+        request: impl Fn(HeaderMap) -> reqwest::RequestBuilder,
         special: fn(&Response) -> Option<Answer>,
     ) -> Result<Response, CallError> {
         let inner = &*self.0;
         let judge = |answer: &Response| special(answer).unwrap_or_else(|| judge(answer.status));
-        inner.guard.call(None, true, judge, || inner.send(request())).await
+        let calling = trace::call();
+        let attempt = || {
+            let mut headers = HeaderMap::new();
+            if let Some(calling) = calling.as_ref().filter(|_| inner.propagate) {
+                calling.inject(&mut headers);
+            }
+            inner.send(request(headers))
+        };
+        let result = inner.guard.call(None, true, judge, attempt).await;
+        if let Some(calling) = calling {
+            calling.end(|| inner.told(method, url, &result));
+        }
+        result
     }
 }
 
 impl Inner {
+    /// A call as traces tell of it: neither path nor query, which may name a user.
+    fn told(
+        &self,
+        method: &'static str,
+        url: &Url,
+        result: &Result<Response, CallError>,
+    ) -> trace::Told {
+        let mut attributes = vec![
+            KeyValue::new("portcullis.dependency", self.name.to_string()),
+            KeyValue::new("http.request.method", method),
+            KeyValue::new("server.address", url.host_str().unwrap_or_default().to_owned()),
+            KeyValue::new("url.scheme", url.scheme().to_owned()),
+        ];
+        attributes.extend(
+            url.port_or_known_default().map(|p| KeyValue::new("server.port", i64::from(p))),
+        );
+        let error = match result {
+            Ok(response) => {
+                let status = i64::from(response.status);
+                attributes.push(KeyValue::new("http.response.status_code", status));
+                (response.status >= 400).then_some("http_status")
+            }
+            Err(error) => Some(error.as_str()),
+        };
+        trace::Told { name: format!("{method} {}", self.name), attributes, error }
+    }
+
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response, CallError> {
         let mut answer = request.send().await.map_err(|error| CallError::from(&error))?;
         let max = self.max_response as u64;

@@ -13,6 +13,7 @@ mod reason;
 mod request;
 mod secret;
 mod strict;
+mod timeline;
 mod units;
 
 pub use decision::{Decision, DecisionId, Evaluation, HeaderValue, Stamp, Verdict};
@@ -29,6 +30,7 @@ pub use reason::{Class, Code, Reason, Refusal};
 pub use request::{Body, Header, HeaderName, Headers, Peer, Request};
 pub use secret::Secret;
 pub use strict::{NotStrict, strict_json};
+pub use timeline::{Passed, Timeline};
 pub use units::{HumanDuration, HumanSize};
 
 /// A boxed future, for the async side of a stage's port.

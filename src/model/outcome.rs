@@ -147,6 +147,13 @@ impl CacheState {
 }
 
 impl Record {
+    /// A stage begins; costs a branch where the Check is not traced.
+    pub fn enter(&mut self, stage: &'static str) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.enter(stage);
+        }
+    }
+
     /// Notes the decision that answers.
     pub fn decided(&mut self, decision: &super::Decision, cache: CacheState) {
         self.decision_cache = cache;
@@ -234,4 +241,6 @@ pub struct Record {
     pub stages: Vec<StageTime>,
     /// The policy's constraints for audit, as compact JSON in printable ASCII.
     pub constraints: Option<Arc<str>>,
+    /// When each stage began, where the Check is traced.
+    pub timeline: Option<Box<super::Timeline>>,
 }

@@ -1,5 +1,6 @@
 //! From an engine's answer to a decision: what both engines do alike.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -16,13 +17,15 @@ pub(super) struct Terms {
     /// Lifetime of a decision that gives none of its own.
     pub(super) default_ttl: Duration,
     finish: Arc<dyn Finish>,
+    /// Whether the log has a line on an answer of the wrong shape.
+    told: AtomicBool,
 }
 
 impl Terms {
     pub(super) fn new(config: &PolicyConfig, reads_time: bool, finish: Arc<dyn Finish>) -> Self {
         let ttl = config.ttl.0;
         let default_ttl = if reads_time { ttl.min(config.clock_ttl.0) } else { ttl };
-        Self { reads_time, ttl, default_ttl, finish }
+        Self { reads_time, ttl, default_ttl, finish, told: AtomicBool::new(false) }
     }
 
     /// Stands for all of it in a decision's key.
@@ -52,7 +55,12 @@ impl Terms {
                 self.finish.finish(verdict, evaluation)
             }
             Err(misshapen) => {
-                tracing::warn!(rule, misshapen, "policy answer refused");
+                // Requests bring it about, so it is said once for these policies.
+                if self.told.swap(true, Ordering::Relaxed) {
+                    tracing::debug!(rule, misshapen, "policy answer refused");
+                } else {
+                    tracing::warn!(rule, misshapen, "policy answer refused");
+                }
                 self.denial(Code::DecisionShape, question, None, revision)
             }
         }

@@ -20,9 +20,13 @@ use super::listener::Bounds;
 use super::ready::Ready;
 use crate::audit::Audit;
 use crate::telemetry::Metrics;
+use crate::telemetry::trace::Exporting;
 
 /// How often readiness is looked at until it is there.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// Longest time that the collector has for the last spans.
+const LAST_SPANS: Duration = Duration::from_secs(2);
 
 /// What audit still gets after a second signal.
 const LAST_FLUSH: Duration = Duration::from_millis(500);
@@ -46,8 +50,10 @@ pub struct Doors {
     pub ready: Arc<Ready>,
     /// The process's metrics.
     pub metrics: Arc<Metrics>,
-    /// Flushed last.
+    /// Flushed last, but for traces.
     pub audit: Audit,
+    /// Sent last, as far as the time allows; none where Checks are not traced.
+    pub traces: Option<Exporting>,
 }
 
 /// Why serving could not start.
@@ -133,18 +139,15 @@ pub async fn run(doors: Doors, shutdown: Shutdown) -> Drained {
     let questions = door("api", Protocol::Http1);
     let (service, health) = Service::new(doors.gate.clone(), doors.envoy.min_version, size).await;
     for bound in doors.bounds.check {
-        tracing::info!(door = "check", address = %bound.endpoint, "listening");
         check.listen(bound, service.clone());
     }
     let router = admin::router(doors.ready.clone(), doors.metrics.clone());
     for bound in doors.bounds.admin {
-        tracing::info!(door = "admin", address = %bound.endpoint, "listening");
         admin.listen(bound, TowerToHyperService::new(router.clone()));
     }
     if let Some(asks) = doors.asks {
         let router = api::router(doors.gate, asks, limits.header_timeout.0);
         for bound in doors.bounds.api {
-            tracing::info!(door = "api", address = %bound.endpoint, "listening");
             questions.listen(bound, TowerToHyperService::new(router.clone()));
         }
     }
@@ -165,6 +168,11 @@ pub async fn run(doors: Doors, shutdown: Shutdown) -> Drained {
     let flushed = flush(doors.audit, plan.end, &shutdown.now).await;
     if !flushed {
         tracing::error!("audit events were lost at the end: the sink did not take them in time");
+    }
+    if let Some(traces) = doors.traces {
+        // A collector that hangs must not keep the process.
+        let until = plan.end.min(Instant::now() + LAST_SPANS);
+        let _ = shutdown.now.run_until_cancelled(traces.stop(until)).await;
     }
     Drained { complete, flushed }
 }

@@ -6,6 +6,7 @@
 mod ask;
 mod facts;
 mod series;
+mod traced;
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -13,16 +14,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use http::HeaderMap;
 
 use self::facts::refused;
 pub use self::facts::{Facts, Retained, describe};
 use self::series::SeriesCache;
+use self::traced::Traced;
 use super::config::{CheckBudget, Limits};
 use super::{Arrival, Decide, Step};
 use crate::audit::{Audit, Event, Kind};
 use crate::clock::{Clock, Now};
 use crate::model::{BodyForm, Code, Door, Ids, Outcome, Reason, Record, Refusal, Request};
 use crate::telemetry::Metrics;
+use crate::telemetry::trace::{self, Tracer};
 
 /// The one way from a door to a decision.
 pub struct Gate {
@@ -31,6 +35,8 @@ pub struct Gate {
     metrics: Arc<Metrics>,
     audit: Audit,
     series: SeriesCache,
+    /// Nothing where Checks are not traced.
+    tracer: Option<Arc<Tracer>>,
     limit: i64,
     budget: Duration,
     reserve: Duration,
@@ -56,6 +62,7 @@ struct Ticket<'g> {
     /// What follows is told of in its place.
     dismissed: bool,
     facts: Facts,
+    traced: Option<Traced<'g>>,
 }
 
 impl Gate {
@@ -73,6 +80,7 @@ impl Gate {
         Self {
             decide,
             series: SeriesCache::new(metrics.clone(), reasons),
+            tracer: None,
             clock,
             metrics,
             audit,
@@ -81,6 +89,12 @@ impl Gate {
             reserve: budget.reserve.0,
             ids: Ids::default(),
         }
+    }
+
+    /// As it is, and Checks are traced.
+    #[must_use]
+    pub fn traced_by(self, tracer: Option<Arc<Tracer>>) -> Self {
+        Self { tracer, ..self }
     }
 
     /// From now on these reasons of policies are metric labels, and others are not: the policies
@@ -92,15 +106,19 @@ impl Gate {
     /// Makes one Check: receives the request, decides it, renders the answer, and tells of it.
     ///
     /// `receive` yields the request, or how it could not be read. `timeout` is what the caller
-    /// said it will wait. `render` makes the door's answer; it is called again with a denial if
+    /// said it will wait, `metadata` what came with the call. `render` makes the door's answer; it is called again with a denial if
     /// it panics.
     pub async fn check<R>(
         &self,
         receive: impl Future<Output = Result<Request, Refusal>>,
         timeout: Option<Duration>,
+        metadata: &HeaderMap,
         render: impl Fn(&Outcome, &Facts) -> R,
     ) -> R {
         let mut ticket = self.admit(Door::Check);
+        if let Some(tracer) = &self.tracer {
+            ticket.trace(Traced::of_call(tracer, metadata));
+        }
         let outcome = if let Some(full) = self.full(&ticket) {
             full
         } else {
@@ -136,6 +154,7 @@ impl Gate {
             form: BodyForm::Oauth,
             dismissed: false,
             facts: Facts::new(Record { check_id, door, ..Record::default() }),
+            traced: None,
         }
     }
 
@@ -158,9 +177,15 @@ impl Gate {
                 };
                 ticket.form = BodyForm::negotiate(BodyForm::Oauth, &request);
                 ticket.facts.describe(&request);
+                if let Some(traced) = &mut ticket.traced {
+                    traced.learn(&request.headers);
+                }
                 match self.decide.decide(&request, arrival, &mut ticket.facts.record) {
                     Step::Ready(outcome) => outcome,
-                    Step::Pending(outcome) => outcome.await,
+                    Step::Pending(outcome) => {
+                        let within = ticket.traced.as_mut().map(|traced| traced.live(arrival.now));
+                        trace::enter(within, outcome).await
+                    }
                 }
             });
             let guarded = AssertUnwindSafe(journey).catch_unwind();
@@ -184,13 +209,14 @@ impl Gate {
     fn panicked(&self, ticket: &mut Ticket<'_>) -> Outcome {
         self.metrics.panics.inc();
         let check_id = &*ticket.facts.record.check_id;
-        tracing::error!(check_id, "a Check panicked; it is denied, others go on");
+        let trace_id = ticket.traced.as_ref().map(Traced::id);
+        tracing::error!(check_id, trace_id, "a Check panicked; it is denied, others go on");
         ticket.facts.record.detail = "panic";
         refused(Code::InternalError.into(), ticket.form)
     }
 }
 
-impl Ticket<'_> {
+impl<'g> Ticket<'g> {
     /// Notes what the Check ends as.
     fn settle(&mut self, outcome: &Outcome, gate: &Gate) {
         self.kind = Kind::of(outcome);
@@ -200,6 +226,15 @@ impl Ticket<'_> {
             Outcome::Unavailable(unavailable) => (unavailable.reason.clone(), 503),
         };
         self.facts.hash_subject(&gate.audit);
+        if let Some(timeline) = &mut self.facts.record.timeline {
+            timeline.end();
+        }
+    }
+
+    /// From here on it is traced.
+    fn trace(&mut self, traced: Traced<'g>) {
+        self.facts.record.timeline = traced.timeline();
+        self.traced = Some(traced);
     }
 }
 
@@ -226,6 +261,9 @@ impl Drop for Ticket<'_> {
         }
         let route = self.facts.record.route.as_ref();
         gate.series.observe(self.kind, &self.reason, route, took);
+        if let Some(traced) = self.traced.take() {
+            traced.end(self, took);
+        }
         let caller = self.facts.record.caller_identity.as_ref();
         gate.audit.emit(Event {
             caller_hash: caller.map(|(issuer, subject)| gate.audit.subject_hash(issuer, subject)),

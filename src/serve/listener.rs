@@ -71,6 +71,15 @@ pub fn bind(listen: &Listen) -> Result<Bounds, BindError> {
 }
 
 impl Bounds {
+    /// Where the check, the admin and the API's door listen, for the log.
+    #[must_use]
+    pub fn places(&self) -> [Option<String>; 3] {
+        [&self.check, &self.admin, &self.api].map(|door| {
+            let all: Vec<_> = door.iter().map(|bound| bound.endpoint.to_string()).collect();
+            (!all.is_empty()).then(|| all.join(", "))
+        })
+    }
+
     /// The certificates of every address, to be replaced while it is served.
     #[must_use]
     pub fn certificates(&self) -> Certificates {

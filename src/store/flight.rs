@@ -7,12 +7,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 
+use crate::telemetry::trace;
+
 /// Coalesces loads: the first to ask for a key starts its load as a task of its own, everyone
 /// who asks before it ends waits for the same result. A waiter that leaves disturbs nobody;
 /// nothing is kept once the load has ended.
-pub struct Flight<K, V>(Arc<Mutex<HashMap<K, Load<V>>>>);
+pub struct Flight<K, V>(Arc<Mutex<HashMap<K, UnderWay<V>>>>);
 
 type Load<V> = Shared<BoxFuture<'static, Option<V>>>;
+
+/// A load, and the span of whoever started it.
+type UnderWay<V> = (Load<V>, Option<trace::Current>);
 
 impl<K, V> Clone for Flight<K, V> {
     fn clone(&self) -> Self {
@@ -56,17 +61,19 @@ where
     {
         let (led, waiting) = {
             let mut loads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(under_way) = loads.get(&key) {
+            if let Some((under_way, started_by)) = loads.get(&key) {
+                trace::wait_for(started_by.as_ref());
                 (false, under_way.clone())
             } else {
                 let landing = Landing(self.clone(), Some(key.clone()));
                 let future = load();
-                let task = tokio::spawn(async move {
+                // A load shows in the trace of the Check that started it, also past that Check's end.
+                let task = tokio::spawn(trace::carry(async move {
                     let _landing = landing;
                     future.await
-                });
+                }));
                 let shared = task.map(Result::ok).boxed().shared();
-                loads.insert(key, shared.clone());
+                loads.insert(key, (shared.clone(), trace::current()));
                 (true, shared)
             }
         };
@@ -76,7 +83,7 @@ where
     /// The result of the load of `key` that is under way; starts none. `None` if there is none,
     /// or it panicked.
     pub async fn wait(&self, key: &K) -> Option<V> {
-        let under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()?;
+        let under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()?.0;
         under_way.await
     }
 

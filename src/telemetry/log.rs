@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 
+use super::lines::Lines;
+
 /// What is logged and how.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -71,15 +73,14 @@ pub fn init(config: &LogConfig) {
     };
     let builder = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
+        .with_writer(std::io::stderr);
     let json = match config.format {
         LogFormat::Json => true,
         LogFormat::Text => false,
         LogFormat::Auto => !std::io::stderr().is_terminal(),
     };
-    let started =
-        if json { builder.json().flatten_event(true).try_init() } else { builder.try_init() };
+    let lines = Lines { json, ansi: std::io::stderr().is_terminal() };
+    let started = builder.event_format(lines).try_init();
     // A payload may quote request text; where it happened is enough to find it.
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();

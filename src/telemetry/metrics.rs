@@ -14,6 +14,7 @@ use prometheus_client::registry::{Registry, Unit};
 use super::cache::{CacheSize, CacheStats};
 use super::degraded::Degraded;
 use super::dependency::{DependencyHealth, DependencyState};
+use super::exemplars::{Exemplars, SpanCounts};
 use super::in_force::InForce;
 use super::invalidations::InvalidationMetrics;
 use super::labels::{
@@ -22,7 +23,7 @@ use super::labels::{
 };
 
 /// 25 µs to 5 s: a warm Check lies at the lower end, a dependency's time-out at the upper.
-const SECONDS: [f64; 16] = [
+pub(super) const SECONDS: [f64; 16] = [
     0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1,
     0.25, 0.5, 1.0, 5.0,
 ];
@@ -40,6 +41,7 @@ pub struct Metrics {
     checks: Family<CheckLabels, Counter>,
     check_seconds: Histograms<OutcomeLabels>,
     stage_seconds: Histograms<StageLabels>,
+    pub(super) traced: Exemplars,
     /// Checks that are being decided now.
     pub in_flight: Gauge,
     /// Checks answered *unavailable* because too many were in flight.
@@ -75,6 +77,8 @@ pub struct Metrics {
     pub audit_failed: Counter,
     /// Panics caught inside a Check; each is a fault of ours.
     pub panics: Counter,
+    /// What became of spans.
+    pub spans: SpanCounts,
 }
 
 impl fmt::Debug for Metrics {
@@ -113,6 +117,7 @@ impl Metrics {
             checks: Family::default(),
             check_seconds: Family::new_with_constructor(histogram),
             stage_seconds: Family::new_with_constructor(histogram),
+            traced: Exemplars::default(),
             in_flight: Gauge::default(),
             shed: Counter::default(),
             degraded: Degraded::default(),
@@ -138,6 +143,7 @@ impl Metrics {
             audit_dropped: Counter::default(),
             audit_failed: Counter::default(),
             panics: Counter::default(),
+            spans: SpanCounts::default(),
             registry: Registry::default(),
         };
         let r = &mut registry;
@@ -206,6 +212,7 @@ impl Metrics {
             metrics.audit_failed.clone(),
         );
         r.register("panics", "Panics caught inside a Check", metrics.panics.clone());
+        metrics.spans.register(r);
         Self { registry, ..metrics }
     }
 
@@ -355,7 +362,7 @@ impl Metrics {
         }
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
-        Ok(text)
+        Ok(self.traced.put_into(text))
     }
 
     fn read_caches(&self) {
@@ -379,27 +386,4 @@ impl Metrics {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_series_appears_with_its_labels() {
-        let metrics = Metrics::new();
-        metrics.check_series("allow", "allowed", "r").observe(Duration::from_micros(30));
-        metrics.cache("token").hit.inc();
-        metrics.call("user_api", CallOutcome::Timeout, Duration::from_secs(1));
-        metrics.policy_revision("a");
-        metrics.policy_revision("b");
-        let text = metrics.render().unwrap();
-        for line in [
-            "portcullis_checks_total{outcome=\"allow\",reason=\"allowed\",route=\"r\"} 1",
-            "portcullis_check_duration_seconds_count{outcome=\"allow\"} 1",
-            "portcullis_cache_requests_total{cache=\"token\",result=\"hit\"} 1",
-            "portcullis_dependency_calls_total{dependency=\"user_api\",outcome=\"timeout\"} 1",
-            "portcullis_policy_revision_info{revision=\"b\"} 1",
-        ] {
-            assert!(text.contains(line), "{line} not in\n{text}");
-        }
-        assert!(!text.contains("revision=\"a\""));
-    }
-}
+mod tests;

@@ -1,17 +1,21 @@
-//! Typed metrics. Names and labels are stable; `deploy/README.md` lists them.
+//! Typed metrics, logs and traces. Names and labels are stable; `deploy/README.md` lists them.
 
 mod cache;
 mod degraded;
 mod dependency;
+mod exemplars;
 mod in_force;
 mod invalidations;
 mod labels;
+mod lines;
 mod log;
 mod metrics;
+pub mod trace;
 
 pub use cache::{CacheSize, CacheStats};
 pub use degraded::Degraded;
 pub use dependency::{BreakerState, DependencyHealth, DependencyState};
+pub use exemplars::SpanCounts;
 pub use in_force::InForce;
 pub use invalidations::InvalidationMetrics;
 pub use labels::{CallOutcome, DependencyName};

@@ -4,6 +4,7 @@ pub(crate) mod certs;
 pub(crate) mod files;
 pub(crate) mod grpc;
 pub(crate) mod http;
+pub(crate) mod jaeger;
 pub(crate) mod opa;
 pub(crate) mod process;
 pub(crate) mod redis;

@@ -96,3 +96,59 @@ routes:
     assert!(keys.contains(&"/issuers/1/name"), "{report}");
     assert!(keys.iter().any(|key| key.starts_with("/routes/1")), "{report}");
 }
+
+fn traced(text: &str, variables: &[(&str, &str)]) -> Result<Loaded, Report> {
+    let folder = Folder::new(&format!("traced-{}-{}", text.len(), variables.len()));
+    let pairs = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+    let environment: Environment = pairs.collect();
+    let file = folder.write("portcullis.yaml", format!("routes: []\n{text}"));
+    load_with(&file, &environment, |_, _| Vec::new())
+}
+
+#[test]
+fn standard_variables_set_the_section_tracing_and_ours_go_before() {
+    let file = "tracing: { ratio: 0.5, service_name: mine, batch: 7 }\n";
+    let all = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318/base/"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20marker,x-a=1"),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "2500"),
+        ("OTEL_SERVICE_NAME", "theirs"),
+        ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=a%20b,service.name=no"),
+        ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio"),
+        ("OTEL_TRACES_SAMPLER_ARG", "0.25"),
+        ("OTEL_PROPAGATORS", "tracecontext,baggage,b3multi,b3"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "4096"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "100"),
+        ("PORTCULLIS__TRACING__RATIO", "0.01"),
+    ];
+    let loaded = traced(file, &all).unwrap_or_else(|report| panic!("{report}"));
+    let tracing = &loaded.config.tracing;
+    assert_eq!(tracing.endpoint.as_deref(), Some("http://127.0.0.1:4318/base/v1/traces"));
+    let said = format!("{tracing:?}");
+    for part in [
+        "protocol: HttpProtobuf",
+        "headers: Some([secret])",
+        "timeout: HumanDuration(2.5s)",
+        "service_name: \"theirs\"",
+        "{\"deployment.environment.name\": \"a b\"}",
+        "sampler: ParentbasedTraceidratio",
+        "ratio: 0.01",
+        "propagation: [W3c, B3]",
+        "queue: 4096, batch: 7",
+        "delay: HumanDuration(100ms)",
+    ] {
+        assert!(said.contains(part), "{part} not in {said}");
+    }
+    let off = traced(file, &[all[0], ("OTEL_SDK_DISABLED", "TRUE")]).unwrap();
+    assert_eq!(off.config.tracing.collector(), None);
+    let empty = traced("", &[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")]).unwrap();
+    assert_eq!(empty.config.tracing.collector(), None);
+}
+
+#[test]
+fn a_standard_variable_that_cannot_be_followed_is_named() {
+    let wrong = [("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"), ("OTEL_TRACES_SAMPLER", "xray")];
+    let said = traced("", &wrong).unwrap_err().to_string();
+    assert!(wrong.iter().all(|(name, _)| said.contains(name)), "{said}");
+}

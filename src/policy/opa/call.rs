@@ -110,6 +110,7 @@ impl Server {
             unix_socket: config.socket().map(Into::into),
             http2: config.http2,
             ping: Some(PING),
+            propagate: true,
             ..HttpOptions::new("opa")
         };
         let http = clients

@@ -82,16 +82,17 @@ async fn check<B: HttpBody<Data = Bytes>>(
     max_size: usize,
     call: Request<B>,
 ) -> Response<wire::Reply> {
-    let timeout = wire::timeout(call.headers());
+    let (head, body) = call.into_parts();
+    let timeout = wire::timeout(&head.headers);
     let receive = async {
-        let message = wire::receive(call.into_body(), max_size).await?;
+        let message = wire::receive(body, max_size).await?;
         request::read(&message)
     };
     let answer = |outcome: &_, facts: &_| match render(outcome, facts, version) {
         Answer::Check(frame) => wire::reply(frame),
         Answer::Error => wire::error(tonic::Code::Unavailable, "unavailable"),
     };
-    gate.check(receive, timeout, answer).await
+    gate.check(receive, timeout, &head.headers, answer).await
 }
 
 /// Answers one call of `Check` that came on no connection: what the check door does between the

@@ -6,9 +6,11 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt as _;
 
 use super::facts::{Facts, refused};
+use super::traced::Traced;
 use super::{Gate, Ticket};
 use crate::model::{BodyForm, BoxFuture, Code, Door, Outcome, Record, Request};
 use crate::serve::Arrival;
+use crate::telemetry::trace;
 
 impl Gate {
     /// Answers one question. `journey` decides, and tells what the answer shows beside the
@@ -65,6 +67,9 @@ impl Gate {
         ticket.form = BodyForm::Message;
         ticket.facts.describe(request);
         ticket.facts.record.route = Some(route.into());
+        if let Some(tracer) = &self.tracer {
+            ticket.trace(Traced::of_client(tracer, &request.headers));
+        }
         ticket
     }
 
@@ -78,7 +83,9 @@ impl Gate {
             return Err(full);
         }
         let arrival = self.arrival(None, ticket);
-        let journey = async { journey(arrival, &mut ticket.facts.record).await };
+        let within = ticket.traced.as_mut().map(|traced| traced.live(arrival.now));
+        let journey =
+            async { trace::enter(within, journey(arrival, &mut ticket.facts.record)).await };
         let guarded = AssertUnwindSafe(journey).catch_unwind();
         match tokio::time::timeout_at(arrival.deadline.into(), guarded).await {
             Ok(Ok(answered)) => Ok(answered),

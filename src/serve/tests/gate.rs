@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use http::HeaderMap;
+
 use super::*;
 use crate::model::Refusal;
 
@@ -53,7 +55,7 @@ async fn o04_a_panic_while_rendering_is_a_denial_and_told_as_one() {
         assert!(calls.fetch_add(1, Ordering::SeqCst) > 0, "planted");
         reason(outcome)
     };
-    let answer = direct.gate.check(received("/a"), None, render).await;
+    let answer = direct.gate.check(received("/a"), None, &HeaderMap::new(), render).await;
     assert_eq!(answer, "internal_error");
     let events = direct.events();
     assert_eq!(events.len(), 1);
@@ -65,7 +67,8 @@ async fn o04_a_panic_while_rendering_is_a_denial_and_told_as_one() {
 async fn s8_4_a_check_dropped_before_its_request_came_is_told_as_cancelled() {
     let direct = Direct::new();
     let never = std::future::pending();
-    let check = direct.gate.check(never, None, |outcome, _| reason(outcome));
+    let metadata = HeaderMap::new();
+    let check = direct.gate.check(never, None, &metadata, |outcome, _| reason(outcome));
     let cut = tokio::time::timeout(Duration::from_millis(20), check).await;
     assert!(cut.is_err());
     let events = direct.events();
@@ -78,7 +81,8 @@ async fn s8_4_a_check_dropped_before_its_request_came_is_told_as_cancelled() {
 async fn a_request_that_never_comes_whole_meets_the_deadline() {
     let direct = Direct::new();
     let never = std::future::pending();
-    let answer = direct.gate.check(never, None, |outcome, _| reason(outcome)).await;
+    let answer =
+        direct.gate.check(never, None, &HeaderMap::new(), |outcome, _| reason(outcome)).await;
     assert_eq!(answer, "deadline_exceeded");
 }
 
@@ -86,9 +90,13 @@ async fn a_request_that_never_comes_whole_meets_the_deadline() {
 async fn a_caller_without_time_is_answered_all_the_same() {
     let direct = Direct::new();
     let render = |outcome: &Outcome, _: &super::super::Facts| reason(outcome);
-    let warm = direct.gate.check(received("/a"), Some(Duration::ZERO), render).await;
+    let warm =
+        direct.gate.check(received("/a"), Some(Duration::ZERO), &HeaderMap::new(), render).await;
     assert_eq!(warm, "public_route", "what needs no waiting is decided");
-    let cold = direct.gate.check(received("/slow?50"), Some(Duration::ZERO), render).await;
+    let cold = direct
+        .gate
+        .check(received("/slow?50"), Some(Duration::ZERO), &HeaderMap::new(), render)
+        .await;
     assert_eq!(cold, "deadline_exceeded");
 }
 
@@ -98,7 +106,7 @@ async fn every_check_has_an_id_of_its_own() {
     let mut ids = std::collections::HashSet::new();
     for _ in 0..50 {
         let id = |_: &Outcome, facts: &super::super::Facts| facts.record.check_id.clone();
-        assert!(ids.insert(direct.gate.check(received("/a"), None, id).await));
+        assert!(ids.insert(direct.gate.check(received("/a"), None, &HeaderMap::new(), id).await));
     }
     let told: std::collections::HashSet<_> =
         direct.events().iter().map(|e| e["check_id"].as_str().unwrap().into()).collect();

@@ -161,6 +161,7 @@ impl Server {
             ready: Arc::new(Ready::new(Arc::new(Here))),
             metrics: metrics.clone(),
             audit: audit.clone(),
+            traces: None,
         };
         let shutdown = Shutdown::manual();
         let ended = tokio::spawn(run(doors, shutdown.clone()));

@@ -26,9 +26,10 @@ use self::link::{Link, Reply};
 use super::config::RedisConfig;
 use super::{Store, StoreError, Storing, Subscriber};
 use crate::clock::{Clock, Expiry};
-use crate::dependency::{Answer, Guard, GuardOptions};
+use crate::dependency::{Answer, CallError, Guard, GuardOptions};
 use crate::model::{BoxFuture, Problem};
 use crate::telemetry::Metrics;
+use crate::telemetry::trace::{self, KeyValue};
 
 /// A [`Store`] in Redis.
 pub struct Redis {
@@ -95,7 +96,12 @@ impl Redis {
             Reply::No(_) => Answer::Busy,
         };
         let attempt = || self.link.command(command);
-        match self.guard.call(None, again, judge, attempt).await {
+        let calling = trace::call();
+        let reply = self.guard.call(None, again, judge, attempt).await;
+        if let Some(calling) = calling {
+            calling.end(|| told(command, &reply));
+        }
+        match reply {
             Ok(Reply::No(why)) => Err(StoreError(why)),
             Ok(reply) => Ok(reply),
             Err(error) => Err(StoreError(error.as_str())),
@@ -201,6 +207,25 @@ return 1";
 /// A message is heard at once or never; this only bounds how long a copy of it verifies, and
 /// leaves room for clocks that differ.
 const MESSAGE_STAYS: Duration = Duration::from_hours(1);
+
+/// A command as traces tell of it: its name alone, for a key stands for a user.
+fn told(command: &Cmd, reply: &Result<Reply, CallError>) -> trace::Told {
+    let name = match command.args_iter().next() {
+        Some(::redis::Arg::Simple(name)) => String::from_utf8_lossy(name).into_owned(),
+        _ => "command".to_owned(),
+    };
+    let attributes = vec![
+        KeyValue::new("portcullis.dependency", "redis"),
+        KeyValue::new("db.system.name", "redis"),
+        KeyValue::new("db.operation.name", name.clone()),
+    ];
+    let error = match reply {
+        Ok(Reply::No(why)) => Some(*why),
+        Ok(_) => None,
+        Err(error) => Some(error.as_str()),
+    };
+    trace::Told { name: format!("{name} redis"), attributes, error }
+}
 
 /// A year; Redis refuses numbers whose sum with the time overflows.
 const LONGEST: u64 = 365 * 24 * 3600 * 1000;
