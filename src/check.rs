@@ -367,5 +367,15 @@ fn late(stage: &'static str) -> &'static str {
 /// Whether any part of the answer rests on stale ground.
 #[must_use]
 pub fn is_stale(record: &Record) -> bool {
-    [record.token_cache, record.context_cache, record.decision_cache].contains(&CacheState::Stale)
+    stale_parts(record).next().is_some()
+}
+
+/// Which parts of the answer rest on stale ground; the labels of metrics.
+pub fn stale_parts(record: &Record) -> impl Iterator<Item = &'static str> {
+    let parts = [
+        ("token", record.token_cache),
+        ("context", record.context_cache),
+        ("decision", record.decision_cache),
+    ];
+    parts.into_iter().filter(|(_, cache)| *cache == CacheState::Stale).map(|(part, _)| part)
 }

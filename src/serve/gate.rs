@@ -212,6 +212,9 @@ impl Drop for Ticket<'_> {
         for stage in &self.facts.record.stages {
             gate.metrics.stage(stage.stage, stage.took);
         }
+        for part in crate::check::stale_parts(&self.facts.record) {
+            gate.metrics.stale(part);
+        }
         let route = self.facts.record.route.as_ref();
         gate.series.observe(self.kind, &self.reason, route, took);
         let caller = self.facts.record.caller_identity.as_ref();

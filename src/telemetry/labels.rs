@@ -24,6 +24,18 @@ pub(super) struct StageLabels {
     pub stage: &'static str,
 }
 
+/// `portcullis_checks_stale_total`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct PartLabels {
+    pub part: &'static str,
+}
+
+/// `portcullis_build_info`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct VersionLabels {
+    pub version: &'static str,
+}
+
 /// A cache by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct CacheLabels {

@@ -12,12 +12,13 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::cache::{CacheSize, CacheStats};
-use super::dependency::{DependencyHealth, DependencyState};
+use super::calls::Calls;
 use super::in_force::InForce;
+use super::issuers::{HeldKeys, Issuers};
 use super::labels::{
-    CacheLabels, CacheResultLabels, CallLabels, CallOutcome, CheckLabels, DependencyLabels,
-    DoorLabels, IssuerLabels, OutcomeLabels, RevisionLabels, StageLabels,
+    CacheLabels, CacheResultLabels, CheckLabels, DoorLabels, OutcomeLabels, PartLabels, StageLabels,
 };
+use super::process::Process;
 
 /// 25 µs to 5 s: a warm Check lies at the lower end, a dependency's time-out at the upper.
 const SECONDS: [f64; 16] = [
@@ -25,11 +26,11 @@ const SECONDS: [f64; 16] = [
     0.25, 0.5, 1.0, 5.0,
 ];
 
-fn histogram() -> Histogram {
+pub(super) fn histogram() -> Histogram {
     Histogram::new(SECONDS)
 }
 
-type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
+pub(super) type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
 /// Every metric of the process. Handles that a warm Check needs are resolved once
 /// ([`CheckSeries`], [`CacheStats`]); the rest looks its series up by label.
@@ -38,6 +39,7 @@ pub struct Metrics {
     checks: Family<CheckLabels, Counter>,
     check_seconds: Histograms<OutcomeLabels>,
     stage_seconds: Histograms<StageLabels>,
+    stale: Family<PartLabels, Counter>,
     /// Checks that are being decided now.
     pub in_flight: Gauge,
     /// Checks answered *unavailable* because too many were in flight.
@@ -47,18 +49,15 @@ pub struct Metrics {
     cache_entries: Family<CacheLabels, Gauge>,
     cache_bytes: Family<CacheLabels, Gauge>,
     watched: Mutex<Vec<(&'static str, Weak<dyn CacheSize>)>>,
-    calls: Family<CallLabels, Counter>,
-    call_seconds: Histograms<DependencyLabels>,
-    retries: Family<DependencyLabels, Counter>,
-    breakers: Family<DependencyLabels, Gauge>,
-    dependencies: Mutex<Vec<Weak<dyn DependencyHealth>>>,
+    /// Calls to the outside.
+    pub calls: Calls,
+    /// Held while what is read at a scrape is read and written out.
+    rendering: Mutex<()>,
     /// Values of the store that did not verify; each was a miss.
     pub store_rejected: Counter,
-    policy_revision: Family<RevisionLabels, Gauge>,
     /// What is in force, and the doors' certificates.
     pub in_force: InForce,
-    issuer_keys: Family<IssuerLabels, Gauge>,
-    issuer_keys_skipped: Family<IssuerLabels, Counter>,
+    issuers: Issuers,
     connections: Family<DoorLabels, Gauge>,
     accept_errors: Family<DoorLabels, Counter>,
     /// Audit events that were written.
@@ -102,11 +101,12 @@ impl Metrics {
     /// All metrics at zero.
     #[must_use]
     pub fn new() -> Self {
-        let mut registry = Registry::with_prefix("portcullis");
+        let mut registry = Registry::default();
         let metrics = Self {
             checks: Family::default(),
             check_seconds: Family::new_with_constructor(histogram),
             stage_seconds: Family::new_with_constructor(histogram),
+            stale: Family::default(),
             in_flight: Gauge::default(),
             shed: Counter::default(),
             cache_requests: Family::default(),
@@ -114,16 +114,11 @@ impl Metrics {
             cache_entries: Family::default(),
             cache_bytes: Family::default(),
             watched: Mutex::default(),
-            calls: Family::default(),
-            call_seconds: Family::new_with_constructor(histogram),
-            retries: Family::default(),
-            breakers: Family::default(),
-            dependencies: Mutex::default(),
+            calls: Calls::default(),
+            rendering: Mutex::default(),
             store_rejected: Counter::default(),
-            policy_revision: Family::default(),
             in_force: InForce::default(),
-            issuer_keys: Family::default(),
-            issuer_keys_skipped: Family::default(),
+            issuers: Issuers::default(),
             connections: Family::default(),
             accept_errors: Family::default(),
             audit_written: Counter::default(),
@@ -132,7 +127,8 @@ impl Metrics {
             panics: Counter::default(),
             registry: Registry::default(),
         };
-        let r = &mut registry;
+        registry.register_collector(Box::new(Process));
+        let r = registry.sub_registry_with_prefix("portcullis");
         r.register("checks", "Checks by outcome, reason and route", metrics.checks.clone());
         r.register_with_unit(
             "check_duration",
@@ -146,6 +142,7 @@ impl Metrics {
             Unit::Seconds,
             metrics.stage_seconds.clone(),
         );
+        metrics.register_stale(r);
         r.register("checks_in_flight", "Checks being decided now", metrics.in_flight.clone());
         r.register(
             "checks_shed",
@@ -165,19 +162,11 @@ impl Metrics {
             Unit::Bytes,
             metrics.cache_bytes.clone(),
         );
-        metrics.register_dependencies(r);
-        r.register(
-            "policy_revision_info",
-            "1 for the revision of the policies in force",
-            metrics.policy_revision.clone(),
-        );
+        metrics.calls.register(r);
+        let about = "Values of the shared store that did not verify";
+        r.register("store_values_rejected", about, metrics.store_rejected.clone());
         metrics.in_force.register(r);
-        r.register("issuer_keys", "Usable keys of an issuer", metrics.issuer_keys.clone());
-        r.register(
-            "issuer_keys_skipped",
-            "Keys of an issuer that could not be used",
-            metrics.issuer_keys_skipped.clone(),
-        );
+        metrics.issuers.register(r);
         r.register("connections", "Open connections of a door", metrics.connections.clone());
         r.register(
             "accept_errors",
@@ -199,29 +188,13 @@ impl Metrics {
         Self { registry, ..metrics }
     }
 
-    fn register_dependencies(&self, r: &mut Registry) {
-        r.register("dependency_calls", "Calls to a dependency by outcome", self.calls.clone());
-        r.register_with_unit(
-            "dependency_call_duration",
-            "Time of a call to a dependency",
-            Unit::Seconds,
-            self.call_seconds.clone(),
-        );
-        r.register(
-            "dependency_retries",
-            "Calls to a dependency made a second time",
-            self.retries.clone(),
-        );
-        r.register(
-            "dependency_breaker_state",
-            "Whether a dependency is called: 0 closed (it is), 1 half-open (one probe is), 2 open",
-            self.breakers.clone(),
-        );
-        r.register(
-            "store_values_rejected",
-            "Values of the shared store that did not verify",
-            self.store_rejected.clone(),
-        );
+    fn register_stale(&self, r: &mut Registry) {
+        for part in ["token", "context", "decision"] {
+            // There from the start, so that the first one shows as a rise.
+            drop(self.stale.get_or_create(&PartLabels { part }));
+        }
+        let about = "Checks answered from what was past its lifetime, by what that was";
+        r.register("checks_stale", about, self.stale.clone());
     }
 
     /// The series of Checks that end with this outcome, reason label and route.
@@ -237,6 +210,11 @@ impl Metrics {
     /// A stage had to load or compute and took this long.
     pub fn stage(&self, stage: &'static str, took: Duration) {
         self.stage_seconds.get_or_create(&StageLabels { stage }).observe(took.as_secs_f64());
+    }
+
+    /// A Check was answered from a `token`, `context` or `decision` past its lifetime.
+    pub fn stale(&self, part: &'static str) {
+        self.stale.get_or_create(&PartLabels { part }).inc();
     }
 
     /// The counters of the cache `cache`.
@@ -258,64 +236,16 @@ impl Metrics {
         watched.push((name, Arc::downgrade(cache)));
     }
 
-    /// One call to a dependency ended.
-    pub fn call(&self, dependency: &str, outcome: CallOutcome, took: Duration) {
-        let labels = CallLabels { dependency: dependency.to_owned(), outcome: outcome.as_str() };
-        self.calls.get_or_create(&labels).inc();
-        let labels = DependencyLabels { dependency: dependency.to_owned() };
-        self.call_seconds.get_or_create(&labels).observe(took.as_secs_f64());
+    /// These issuers are configured, with these keys; others are no more.
+    pub fn issuers_are(&self, issuers: impl Iterator<Item = (Arc<str>, HeldKeys)>) {
+        self.issuers.clear();
+        issuers.for_each(|(issuer, held)| self.issuers.hold(&issuer, held));
     }
 
-    /// A call to a dependency is made a second time.
-    pub fn retry(&self, dependency: &str) {
-        let labels = DependencyLabels { dependency: dependency.to_owned() };
-        self.retries.get_or_create(&labels).inc();
-    }
-
-    /// Shows how a dependency fares for as long as `health` lives.
-    pub fn watch_dependency(&self, health: &Arc<dyn DependencyHealth>) {
-        let mut watched = self.dependencies.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.push(Arc::downgrade(health));
-    }
-
-    /// How each dependency fares, by name; of two clients of one name (around a reload), the
-    /// newer.
-    #[must_use]
-    pub fn dependencies(&self) -> Vec<DependencyState> {
-        let mut watched = self.dependencies.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.retain(|health| health.strong_count() > 0);
-        let states = watched.iter().filter_map(Weak::upgrade).map(|health| health.state());
-        let by_name: std::collections::BTreeMap<_, _> =
-            states.map(|state| (Arc::clone(&state.name), state)).collect();
-        by_name.into_values().collect()
-    }
-
-    /// The policies' revision that is in force now.
-    pub fn policy_revision(&self, revision: &str) {
-        self.policy_revision.clear();
-        let labels = RevisionLabels { revision: revision.to_owned() };
-        self.policy_revision.get_or_create(&labels).set(1);
-    }
-
-    /// There are no policies in force.
-    pub fn no_policies(&self) {
-        self.policy_revision.clear();
-    }
-
-    /// These issuers are configured, with so many usable keys; others are no more.
-    pub fn issuers_are(&self, issuers: impl Iterator<Item = (Arc<str>, usize)>) {
-        self.issuer_keys.clear();
-        for (issuer, keys) in issuers {
-            let labels = IssuerLabels { issuer: issuer.as_ref().to_owned() };
-            self.issuer_keys.get_or_create(&labels).set(i64::try_from(keys).unwrap_or(i64::MAX));
-        }
-    }
-
-    /// An issuer's key set was loaded.
-    pub fn issuer_keys(&self, issuer: &str, usable: usize, skipped: usize) {
-        let labels = IssuerLabels { issuer: issuer.to_owned() };
-        self.issuer_keys.get_or_create(&labels).set(i64::try_from(usable).unwrap_or(i64::MAX));
-        self.issuer_keys_skipped.get_or_create(&labels).inc_by(skipped as u64);
+    /// An issuer's key set was loaded; `skipped` keys of it cannot be used.
+    pub fn issuer_keys(&self, issuer: &str, held: HeldKeys, skipped: usize) {
+        self.issuers.hold(issuer, held);
+        self.issuers.skipped(issuer, skipped);
     }
 
     /// The gauge of a door's open connections. The door's count of accept errors starts with it,
@@ -336,13 +266,9 @@ impl Metrics {
     /// # Errors
     /// Only if formatting fails.
     pub fn render(&self) -> Result<String, fmt::Error> {
+        let _one = self.rendering.lock().unwrap_or_else(PoisonError::into_inner);
         self.read_caches();
-        for state in self.dependencies() {
-            let labels = DependencyLabels { dependency: state.name.to_string() };
-            self.breakers.get_or_create(&labels).set(state.breaker.gauge());
-            // There from the start, so that the first retry shows as a rise.
-            drop(self.retries.get_or_create(&labels));
-        }
+        self.calls.read();
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)
@@ -370,6 +296,7 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
+    use super::super::labels::CallOutcome;
     use super::*;
 
     #[test]
@@ -377,9 +304,10 @@ mod tests {
         let metrics = Metrics::new();
         metrics.check_series("allow", "allowed", "r").observe(Duration::from_micros(30));
         metrics.cache("token").hit.inc();
-        metrics.call("user_api", CallOutcome::Timeout, Duration::from_secs(1));
-        metrics.policy_revision("a");
-        metrics.policy_revision("b");
+        metrics.calls.ended("user_api", CallOutcome::Timeout, Duration::from_secs(1));
+        metrics.in_force.policies(Some("a"), 5);
+        metrics.in_force.policies(Some("b"), 7);
+        metrics.in_force.policies(Some("b"), 9);
         let text = metrics.render().unwrap();
         for line in [
             "portcullis_checks_total{outcome=\"allow\",reason=\"allowed\",route=\"r\"} 1",
@@ -387,6 +315,8 @@ mod tests {
             "portcullis_cache_requests_total{cache=\"token\",result=\"hit\"} 1",
             "portcullis_dependency_calls_total{dependency=\"user_api\",outcome=\"timeout\"} 1",
             "portcullis_policy_revision_info{revision=\"b\"} 1",
+            "portcullis_policy_loaded_timestamp_seconds{revision=\"b\"} 7",
+            "portcullis_checks_stale_total{part=\"context\"} 0",
         ] {
             assert!(text.contains(line), "{line} not in\n{text}");
         }
