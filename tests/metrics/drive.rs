@@ -24,7 +24,9 @@ pub(super) fn all() -> &'static Seen {
         std::thread::scope(|scope| {
             let parts = [scope.spawn(service), scope.spawn(doors), scope.spawn(opa)];
             let mut all = Seen::default();
-            parts.into_iter().for_each(|part| all.join(part.join().unwrap()));
+            for part in parts {
+                all.join(part.join().unwrap());
+            }
             all
         })
     });
@@ -76,7 +78,7 @@ impl Watched {
                 return;
             }
             let text = &self.seen.text;
-            assert!(start.elapsed() < Duration::from_secs(60), "never: {missing:?}\n{text}");
+            assert!(start.elapsed() < Duration::from_mins(1), "never: {missing:?}\n{text}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
