@@ -1,5 +1,5 @@
 # Shared by deploy/quickstart, load/compare and tests/run; sourced, never run.
-# Expects `set -euo pipefail`. Defines: root, target, say, die, need, find_envoy, envoy_of, find_schemathesis, find_jaeger, free, await.
+# Expects `set -euo pipefail`. Defines: root, target, say, die, need, find_envoy, envoy_of, find_schemathesis, find_jaeger, find_promtool, free, await.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
@@ -8,6 +8,8 @@ ENVOY_VERSION=1.40.0
 ENVOY_VERSIONS="1.36.4 1.37.0 1.38.3 1.39.3 1.40.0"
 SCHEMATHESIS_VERSION=4.32.5
 JAEGER_VERSION=v1.76.0
+# Of the Go module; its releases are Prometheus 3.N as v0.30N.
+PROMTOOL_VERSION=v0.316.0
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
@@ -97,6 +99,21 @@ find_jaeger() {
     } >&2
   fi
   printf '%s\n' "$bin"
+}
+
+# Prints the path of promtool, which checks alerts, dashboards and metrics (built once by go; the
+# tag leaves out the clouds' service discoveries, which it does not need here).
+find_promtool() {
+  local tools=$target/tools
+  if [ ! -e "$tools/promtool-$PROMTOOL_VERSION" ]; then
+    need go "install Go from https://go.dev/dl, it builds promtool $PROMTOOL_VERSION"
+    mkdir -p "$tools"
+    say "building promtool $PROMTOOL_VERSION ..." >&2
+    GOBIN=$tools go install -tags remove_all_sd "github.com/prometheus/prometheus/cmd/promtool@$PROMTOOL_VERSION" >"$tools/promtool.log" 2>&1 ||
+      die "go could not build promtool; see $tools/promtool.log"
+    touch "$tools/promtool-$PROMTOOL_VERSION"
+  fi
+  printf '%s\n' "$tools/promtool"
 }
 
 # Whether nothing listens on that port of loopback.

@@ -171,7 +171,7 @@ impl Readiness for Parts {
             state: fares(&state),
         };
         let issuers = told.verifier.states().into_iter().map(issuer);
-        let dependencies = self.metrics.dependencies().into_iter().map(dependency);
+        let dependencies = self.metrics.calls.states().into_iter().map(dependency);
         std::iter::once(configuration).chain(policies).chain(issuers).chain(dependencies).collect()
     }
 }

@@ -273,11 +273,9 @@ impl Prepared {
 
     /// Shows it in the metrics as what is in force.
     pub(super) fn show(&self, loaded: &Loaded) {
-        match self.policy_revision() {
-            Some(revision) => self.metrics.policy_revision(revision),
-            None => self.metrics.no_policies(),
-        }
-        self.metrics.in_force.configuration(loaded.revision(), self.clock.now().unix_secs());
+        let (in_force, now) = (&self.metrics.in_force, self.clock.now().unix_secs());
+        in_force.policies(self.policy_revision().map(|revision| &**revision), now);
+        in_force.configuration(loaded.revision(), now);
         self.verifier.show(&self.metrics);
     }
 }

@@ -14,7 +14,7 @@ use super::keyset::KeySet;
 use crate::clock::{Clock, Expiry, Now};
 use crate::model::{Code, Digest, Refusal};
 use crate::store::Flight;
-use crate::telemetry::Metrics;
+use crate::telemetry::{HeldKeys, Metrics};
 
 /// How an issuer stands, for `/ready?verbose`.
 #[derive(Debug, Clone)]
@@ -143,6 +143,19 @@ impl Keys {
             last_good: state.good,
             last_error: state.error,
         }
+    }
+
+    /// What is held, for metrics, with the configured name.
+    pub(super) fn held(&self) -> (Arc<str>, HeldKeys) {
+        let (set, good) = (self.set.load(), self.state().good);
+        let secs = |end: Expiry| end.unix_nanos().div_euclid(1_000_000_000);
+        let held = HeldKeys {
+            usable: set.keys.len(),
+            loaded: good.map(|now| now.unix_secs()),
+            fresh_until: set.fresh_until.map(secs),
+            serve_until: set.serves_until.map(secs),
+        };
+        (Arc::clone(&self.name), held)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -276,7 +289,6 @@ impl Keys {
             return Err("the key set holds no usable key");
         }
         let skipped = if news { parsed.skipped.len() } else { 0 };
-        self.metrics.issuer_keys(&self.name, parsed.keys.len(), skipped);
         let old = self.set.load();
         let keep = |key: Key| {
             let known = old.keys.iter().find(|known| known.id == key.id);
@@ -293,6 +305,8 @@ impl Keys {
         if state.error.take().is_some() {
             tracing::info!(issuer = %self.name, "the issuer's keys are fetched again");
         }
+        drop(state);
+        self.metrics.issuer_keys(&self.name, self.held().1, skipped);
         Ok(())
     }
 

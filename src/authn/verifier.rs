@@ -118,7 +118,7 @@ impl Verifier {
 
     /// Shows its issuers' keys in the metrics, and no other issuer's.
     pub fn show(&self, metrics: &Metrics) {
-        metrics.issuers_are(self.states().into_iter().map(|state| (state.name, state.keys)));
+        metrics.issuers_are(self.issuers.iter().map(|issuer| issuer.ring.keys.held()));
     }
 
     /// The first required issuer that waits for its first keys, and did not wait for them before

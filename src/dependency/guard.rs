@@ -79,7 +79,7 @@ impl Guard {
             timeout: options.timeout,
         });
         let health: Arc<dyn DependencyHealth> = guard.clone();
-        guard.metrics.watch_dependency(&health);
+        guard.metrics.calls.watch(&health);
         guard
     }
 
@@ -108,7 +108,7 @@ impl Guard {
             Err(error) => error.outcome(),
         };
         if let Some(outcome) = outcome {
-            self.metrics.call(&self.name, outcome, started.elapsed());
+            self.metrics.calls.ended(&self.name, outcome, started.elapsed());
         }
         result
     }
@@ -138,7 +138,7 @@ impl Guard {
         if !again {
             return first;
         }
-        self.metrics.retry(&self.name);
+        self.metrics.calls.retry(&self.name);
         match self.once(until, judge, attempt()).await {
             Err(CallError::Open) => first,
             second => second,

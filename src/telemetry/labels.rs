@@ -31,6 +31,12 @@ pub(super) struct DegradedLabels {
     pub part: &'static str,
 }
 
+/// `portcullis_build_info`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct VersionLabels {
+    pub version: &'static str,
+}
+
 /// A cache by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct CacheLabels {

@@ -12,15 +12,16 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::cache::{CacheSize, CacheStats};
+use super::calls::Calls;
 use super::degraded::Degraded;
-use super::dependency::{DependencyHealth, DependencyState};
 use super::exemplars::{Exemplars, SpanCounts};
 use super::in_force::InForce;
 use super::invalidations::InvalidationMetrics;
+use super::issuers::{HeldKeys, Issuers};
 use super::labels::{
-    CacheLabels, CacheResultLabels, CallLabels, CallOutcome, CheckLabels, DependencyLabels,
-    DoorLabels, IssuerLabels, OutcomeLabels, RevisionLabels, StageLabels,
+    CacheLabels, CacheResultLabels, CheckLabels, DoorLabels, OutcomeLabels, StageLabels,
 };
+use super::process::Process;
 
 /// 25 µs to 5 s: a warm Check lies at the lower end, a dependency's time-out at the upper.
 pub(super) const SECONDS: [f64; 16] = [
@@ -28,11 +29,11 @@ pub(super) const SECONDS: [f64; 16] = [
     0.25, 0.5, 1.0, 5.0,
 ];
 
-fn histogram() -> Histogram {
+pub(super) fn histogram() -> Histogram {
     Histogram::new(SECONDS)
 }
 
-type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
+pub(super) type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
 /// Every metric of the process. Handles that a warm Check needs are resolved once
 /// ([`CheckSeries`], [`CacheStats`]); the rest looks its series up by label.
@@ -53,20 +54,17 @@ pub struct Metrics {
     cache_entries: Family<CacheLabels, Gauge>,
     cache_bytes: Family<CacheLabels, Gauge>,
     watched: Mutex<Vec<(&'static str, Weak<dyn CacheSize>)>>,
-    calls: Family<CallLabels, Counter>,
-    call_seconds: Histograms<DependencyLabels>,
-    retries: Family<DependencyLabels, Counter>,
-    breakers: Family<DependencyLabels, Gauge>,
-    dependencies: Mutex<Vec<Weak<dyn DependencyHealth>>>,
+    /// Calls to the outside.
+    pub calls: Calls,
+    /// Held while what is read at a scrape is read and written out.
+    rendering: Mutex<()>,
     /// Values of the store that did not verify; each was a miss.
     pub store_rejected: Counter,
-    policy_revision: Family<RevisionLabels, Gauge>,
     /// What is in force, and the doors' certificates.
     pub in_force: InForce,
     /// Invalidations.
     pub invalidations: InvalidationMetrics,
-    issuer_keys: Family<IssuerLabels, Gauge>,
-    issuer_keys_skipped: Family<IssuerLabels, Counter>,
+    issuers: Issuers,
     connections: Family<DoorLabels, Gauge>,
     accept_errors: Family<DoorLabels, Counter>,
     /// Audit events that were written.
@@ -112,7 +110,7 @@ impl Metrics {
     /// All metrics at zero.
     #[must_use]
     pub fn new() -> Self {
-        let mut registry = Registry::with_prefix("portcullis");
+        let mut registry = Registry::default();
         let metrics = Self {
             checks: Family::default(),
             check_seconds: Family::new_with_constructor(histogram),
@@ -126,17 +124,12 @@ impl Metrics {
             cache_entries: Family::default(),
             cache_bytes: Family::default(),
             watched: Mutex::default(),
-            calls: Family::default(),
-            call_seconds: Family::new_with_constructor(histogram),
-            retries: Family::default(),
-            breakers: Family::default(),
-            dependencies: Mutex::default(),
+            calls: Calls::default(),
+            rendering: Mutex::default(),
             store_rejected: Counter::default(),
-            policy_revision: Family::default(),
             in_force: InForce::default(),
             invalidations: InvalidationMetrics::default(),
-            issuer_keys: Family::default(),
-            issuer_keys_skipped: Family::default(),
+            issuers: Issuers::default(),
             connections: Family::default(),
             accept_errors: Family::default(),
             audit_written: Counter::default(),
@@ -146,7 +139,8 @@ impl Metrics {
             spans: SpanCounts::default(),
             registry: Registry::default(),
         };
-        let r = &mut registry;
+        registry.register_collector(Box::new(Process));
+        let r = registry.sub_registry_with_prefix("portcullis");
         r.register("checks", "Checks by outcome, reason and route", metrics.checks.clone());
         r.register_with_unit(
             "check_duration",
@@ -180,20 +174,12 @@ impl Metrics {
             Unit::Bytes,
             metrics.cache_bytes.clone(),
         );
-        metrics.register_dependencies(r);
-        r.register(
-            "policy_revision_info",
-            "1 for the revision of the policies in force",
-            metrics.policy_revision.clone(),
-        );
+        metrics.calls.register(r);
+        let about = "Values of the shared store that did not verify";
+        r.register("store_values_rejected", about, metrics.store_rejected.clone());
         metrics.in_force.register(r);
         metrics.invalidations.register(r);
-        r.register("issuer_keys", "Usable keys of an issuer", metrics.issuer_keys.clone());
-        r.register(
-            "issuer_keys_skipped",
-            "Keys of an issuer that could not be used",
-            metrics.issuer_keys_skipped.clone(),
-        );
+        metrics.issuers.register(r);
         r.register("connections", "Open connections of a door", metrics.connections.clone());
         r.register(
             "accept_errors",
@@ -214,31 +200,6 @@ impl Metrics {
         r.register("panics", "Panics caught inside a Check", metrics.panics.clone());
         metrics.spans.register(r);
         Self { registry, ..metrics }
-    }
-
-    fn register_dependencies(&self, r: &mut Registry) {
-        r.register("dependency_calls", "Calls to a dependency by outcome", self.calls.clone());
-        r.register_with_unit(
-            "dependency_call_duration",
-            "Time of a call to a dependency",
-            Unit::Seconds,
-            self.call_seconds.clone(),
-        );
-        r.register(
-            "dependency_retries",
-            "Calls to a dependency made a second time",
-            self.retries.clone(),
-        );
-        r.register(
-            "dependency_breaker_state",
-            "Whether a dependency is called: 0 closed (it is), 1 half-open (one probe is), 2 open",
-            self.breakers.clone(),
-        );
-        r.register(
-            "store_values_rejected",
-            "Values of the shared store that did not verify",
-            self.store_rejected.clone(),
-        );
     }
 
     /// The series of Checks that end with this outcome, reason label and route.
@@ -275,64 +236,16 @@ impl Metrics {
         watched.push((name, Arc::downgrade(cache)));
     }
 
-    /// One call to a dependency ended.
-    pub fn call(&self, dependency: &str, outcome: CallOutcome, took: Duration) {
-        let labels = CallLabels { dependency: dependency.to_owned(), outcome: outcome.as_str() };
-        self.calls.get_or_create(&labels).inc();
-        let labels = DependencyLabels { dependency: dependency.to_owned() };
-        self.call_seconds.get_or_create(&labels).observe(took.as_secs_f64());
+    /// These issuers are configured, with these keys; others are no more.
+    pub fn issuers_are(&self, issuers: impl Iterator<Item = (Arc<str>, HeldKeys)>) {
+        self.issuers.clear();
+        issuers.for_each(|(issuer, held)| self.issuers.hold(&issuer, held));
     }
 
-    /// A call to a dependency is made a second time.
-    pub fn retry(&self, dependency: &str) {
-        let labels = DependencyLabels { dependency: dependency.to_owned() };
-        self.retries.get_or_create(&labels).inc();
-    }
-
-    /// Shows how a dependency fares for as long as `health` lives.
-    pub fn watch_dependency(&self, health: &Arc<dyn DependencyHealth>) {
-        let mut watched = self.dependencies.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.push(Arc::downgrade(health));
-    }
-
-    /// How each dependency fares, by name; of two clients of one name (around a reload), the
-    /// newer.
-    #[must_use]
-    pub fn dependencies(&self) -> Vec<DependencyState> {
-        let mut watched = self.dependencies.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.retain(|health| health.strong_count() > 0);
-        let states = watched.iter().filter_map(Weak::upgrade).map(|health| health.state());
-        let by_name: std::collections::BTreeMap<_, _> =
-            states.map(|state| (Arc::clone(&state.name), state)).collect();
-        by_name.into_values().collect()
-    }
-
-    /// The policies' revision that is in force now.
-    pub fn policy_revision(&self, revision: &str) {
-        self.policy_revision.clear();
-        let labels = RevisionLabels { revision: revision.to_owned() };
-        self.policy_revision.get_or_create(&labels).set(1);
-    }
-
-    /// There are no policies in force.
-    pub fn no_policies(&self) {
-        self.policy_revision.clear();
-    }
-
-    /// These issuers are configured, with so many usable keys; others are no more.
-    pub fn issuers_are(&self, issuers: impl Iterator<Item = (Arc<str>, usize)>) {
-        self.issuer_keys.clear();
-        for (issuer, keys) in issuers {
-            let labels = IssuerLabels { issuer: issuer.as_ref().to_owned() };
-            self.issuer_keys.get_or_create(&labels).set(i64::try_from(keys).unwrap_or(i64::MAX));
-        }
-    }
-
-    /// An issuer's key set was loaded.
-    pub fn issuer_keys(&self, issuer: &str, usable: usize, skipped: usize) {
-        let labels = IssuerLabels { issuer: issuer.to_owned() };
-        self.issuer_keys.get_or_create(&labels).set(i64::try_from(usable).unwrap_or(i64::MAX));
-        self.issuer_keys_skipped.get_or_create(&labels).inc_by(skipped as u64);
+    /// An issuer's key set was loaded; `skipped` keys of it cannot be used.
+    pub fn issuer_keys(&self, issuer: &str, held: HeldKeys, skipped: usize) {
+        self.issuers.hold(issuer, held);
+        self.issuers.skipped(issuer, skipped);
     }
 
     /// The gauge of a door's open connections. The door's count of accept errors starts with it,
@@ -353,13 +266,9 @@ impl Metrics {
     /// # Errors
     /// Only if formatting fails.
     pub fn render(&self) -> Result<String, fmt::Error> {
+        let _one = self.rendering.lock().unwrap_or_else(PoisonError::into_inner);
         self.read_caches();
-        for state in self.dependencies() {
-            let labels = DependencyLabels { dependency: state.name.to_string() };
-            self.breakers.get_or_create(&labels).set(state.breaker.gauge());
-            // There from the start, so that the first retry shows as a rise.
-            drop(self.retries.get_or_create(&labels));
-        }
+        self.calls.read();
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(self.traced.put_into(text))

@@ -37,24 +37,29 @@ impl Authority {
 
     /// A certificate with that name: `spiffe://…` or a DNS name.
     pub(crate) fn issue(&self, name: &str) -> Pair {
-        self.sign(name, false)
+        self.sign(name, None)
     }
 
     /// One that is over.
     pub(crate) fn expired(&self, name: &str) -> Pair {
-        self.sign(name, true)
+        self.sign(name, Some(2021))
     }
 
-    fn sign(&self, name: &str, expired: bool) -> Pair {
+    /// One that ends with the beginning of `year`.
+    pub(crate) fn ending(&self, name: &str, year: i32) -> Pair {
+        self.sign(name, Some(year))
+    }
+
+    fn sign(&self, name: &str, end: Option<i32>) -> Pair {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name.push(DnType::CommonName, "peer");
         let san = name.try_into().unwrap();
         let uri = name.contains("://");
         params.subject_alt_names =
             vec![if uri { SanType::URI(san) } else { SanType::DnsName(san) }];
-        if expired {
+        if let Some(year) = end {
             params.not_before = date_time_ymd(2020, 1, 1);
-            params.not_after = date_time_ymd(2021, 1, 1);
+            params.not_after = date_time_ymd(year, 1, 1);
         }
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap().pem();

@@ -59,7 +59,7 @@ pub(crate) fn envoy_of(version: &str) -> PathBuf {
 }
 
 /// The path that a function of `deploy/lib.sh` prints.
-fn found(function: &str) -> PathBuf {
+pub(crate) fn found(function: &str) -> PathBuf {
     // The binary lies in <target>/<profile>/; so the fetched Envoy is where scripts put it.
     let binary = Path::new(env!("CARGO_BIN_EXE_portcullis"));
     let found = Command::new("bash")

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-use super::metrics_json;
+use super::{metrics_json, metrics_text};
 use crate::serve::ready::{Part, Ready};
 use crate::telemetry::Metrics;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Clone)]
 struct Admin {
@@ -65,8 +66,15 @@ fn part(part: &Part) -> Value {
     })
 }
 
-async fn open_metrics(State(admin): State<Admin>) -> Response {
+async fn open_metrics(State(admin): State<Admin>, headers: HeaderMap) -> Response {
+    let classic = headers
+        .get(header::ACCEPT)
+        .is_some_and(|accept| metrics_text::wants_classic(accept.as_bytes()));
     match admin.metrics.render() {
+        Ok(text) if classic => {
+            let text = metrics_text::from_open_metrics(&text);
+            ([(header::CONTENT_TYPE, CLASSIC), (header::VARY, "accept")], text).into_response()
+        }
         Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
         Err(_) => problem(StatusCode::INTERNAL_SERVER_ERROR, "The metrics cannot be written."),
     }

@@ -4,3 +4,4 @@ pub(super) mod admin;
 pub(super) mod api;
 mod api_answer;
 mod metrics_json;
+mod metrics_text;

@@ -71,7 +71,7 @@ impl Sut {
     }
 
     fn state(&self) -> DependencyState {
-        self.metrics.dependencies().remove(0)
+        self.metrics.calls.states().remove(0)
     }
 
     fn counts(&self, line: &str) -> bool {
