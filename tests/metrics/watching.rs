@@ -193,6 +193,67 @@ fn every_panel_asks_for_what_is_served() {
     assert_eq!(board(drive::all(), &files::shipped(BOARD)), Vec::<String>::new());
 }
 
+/// What a dashboard must have for Grafana to show all of it.
+fn layout(board: &Value) -> Vec<String> {
+    let mut faults = Vec::new();
+    if board["schemaVersion"].as_u64().is_none_or(|version| version < 36) {
+        faults.push("schemaVersion".to_owned());
+    }
+    let variables: Vec<_> = board["templating"]["list"].as_array().unwrap().iter().collect();
+    for name in ["datasource", "job", "instance"] {
+        if !variables.iter().any(|variable| variable["name"] == name) {
+            faults.push(format!("no variable {name}"));
+        }
+    }
+    let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
+    for panel in board["panels"].as_array().unwrap() {
+        let title = panel["title"].as_str().unwrap();
+        if !ids.insert(panel["id"].as_u64().unwrap()) {
+            faults.push(format!("{title}: the id of another"));
+        }
+        let [x, y, w, h] = ["x", "y", "w", "h"].map(|at| panel["gridPos"][at].as_u64().unwrap());
+        let free = (x..x + w).all(|x| (y..y + h).all(|y| cells.insert((x, y))));
+        if x + w > 24 || !free {
+            faults.push(format!("{title}: out of place"));
+        }
+        if panel["type"] == "row" {
+            continue;
+        }
+        let targets = panel["targets"].as_array().unwrap();
+        for one in targets.iter().chain([panel]) {
+            if one["datasource"]["uid"] != "${datasource}" {
+                faults.push(format!("{title}: another data source"));
+            }
+        }
+        let chosen = |target: &Value| {
+            let (query, own) =
+                (target["expr"].as_str().unwrap(), "job=~\"$job\",instance=~\"$instance\"");
+            promql::names(query).metrics.len() == query.matches(own).count()
+        };
+        if targets.is_empty() || !targets.iter().all(chosen) {
+            faults.push(format!("{title}: not of the replicas that are chosen"));
+        }
+    }
+    faults
+}
+
+#[test]
+fn the_dashboard_is_laid_out_for_grafana() {
+    let text = files::shipped(BOARD);
+    let faults = |text: &str| layout(&serde_json::from_str(text).unwrap());
+    assert_eq!(faults(&text), Vec::<String>::new());
+    for (from, to) in [
+        ("\"id\": 3,", "\"id\": 2,"),
+        ("\"x\": 12,", "\"x\": 13,"),
+        ("\"uid\": \"${datasource}\"", "\"uid\": \"mine\""),
+        ("process_open_fds{job=~\\\"$job\\\",", "process_open_fds{"),
+        ("\"name\": \"instance\"", "\"name\": \"node\""),
+        ("\"schemaVersion\": 39", "\"schemaVersion\": 9"),
+    ] {
+        assert!(!faults(&files::replace(&text, from, to)).is_empty(), "{from} -> {to}");
+    }
+}
+
 #[test]
 fn a_misspelt_metric_label_or_value_is_found() {
     let seen = drive::all();
