@@ -98,6 +98,7 @@ fn question(n: u64) -> Question {
         now: Clock::system().now(),
         cap: None,
         uncached: false,
+        open: false,
     }
 }
 

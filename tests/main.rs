@@ -66,3 +66,7 @@ mod spoofing;
 mod story;
 #[cfg(test)]
 mod tls;
+#[cfg(test)]
+mod tls_doors;
+#[cfg(test)]
+mod with_parts;

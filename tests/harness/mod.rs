@@ -7,6 +7,7 @@ pub(crate) mod http;
 pub(crate) mod opa;
 pub(crate) mod process;
 pub(crate) mod redis;
+pub(crate) mod sentinel;
 pub(crate) mod tokens;
 pub(crate) mod world;
 
