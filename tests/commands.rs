@@ -210,3 +210,11 @@ fn a_start_with_keys_from_a_file_is_ready_soon() {
     process.signal("TERM");
     assert!(process.ended(Duration::from_secs(15)).success());
 }
+
+#[test]
+fn a_configuration_without_any_route_is_refused() {
+    let folder = Folder::new();
+    folder.write("portcullis.yaml", "routes: []\n");
+    let (code, _, told) = run(&folder, &["check-config", "--config", "portcullis.yaml"], "");
+    assert!(code != Some(0) && told.contains("every request would be denied"), "{code:?} {told}");
+}

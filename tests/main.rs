@@ -69,4 +69,8 @@ mod story;
 #[cfg(test)]
 mod tls;
 #[cfg(test)]
+mod tls_doors;
+#[cfg(test)]
 mod traces;
+#[cfg(test)]
+mod with_parts;

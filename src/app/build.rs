@@ -58,6 +58,11 @@ pub(super) fn prepare_on(
     let verifier = Verifier::succeeding(before, issuers, tokens, base, &clock, shown);
     let verifier = keep(&mut problems, "/issuers", verifier);
     let routes = keep(&mut problems, "/routes", Table::new(&config.routes, &config.path));
+    if config.routes.is_empty() && config.api.is_none() {
+        let message = "there is no route, so that every request would be denied";
+        let fix = "add one: `{ name: all, match: { path_prefix: / }, access: authenticated }`";
+        problems.push(Problem::new("/routes", message, fix));
+    }
     let (far, past) = open_dates(&config.routes, &clock.now());
     if before.is_none() {
         problems.extend(past.into_iter().chain(far).map(|problem| problem.under("/routes")));

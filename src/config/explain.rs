@@ -144,8 +144,10 @@ pub(super) fn wrong_type(pointer: &str, scene: &Scene<'_>) -> (String, String) {
     {
         let fix = if scene.is_secret(pointer) {
             "write it in quotes".to_owned()
+        } else if let Some(unit) = unit_hint(pointer, text, scene) {
+            return (format!("{shown} has no unit"), unit);
         } else {
-            unit_hint(pointer, text, scene).unwrap_or_else(|| format!("write \"{text}\" in quotes"))
+            format!("write \"{text}\" in quotes")
         };
         let what = if matches!(found, Some(Value::Bool(_))) { "true/false" } else { "a number" };
         return (format!("YAML reads {shown} as {what}, and text belongs here"), fix);
@@ -179,9 +181,9 @@ fn unit_hint(pointer: &str, text: &str, scene: &Scene<'_>) -> Option<String> {
         return unit_examples(&pattern);
     }
     if pattern.contains("KiB") {
-        Some(format!("write a unit: `{text}KiB`, or `{text}B`"))
+        Some(format!("write `{text}B` or `{text}KiB`"))
     } else if pattern.contains("ms|") {
-        Some(format!("write a unit: `{text}s`, or `{text}ms`"))
+        Some(format!("write `{text}ms` or `{text}s`"))
     } else {
         None
     }

@@ -194,7 +194,13 @@ impl Resolver {
         failure: Failure,
     ) -> Result<Resolved, Refusal> {
         let now = self.shared.clock.now();
-        let Some((profile, stale)) = self.kept(ask, &now) else { return Err(failure.into()) };
+        // The look-up was counted before the load.
+        let last = self.shared.last(&ask.key).filter(|last| last.fits(ask));
+        let serves = |profile: &Arc<Profile>| {
+            !profile.expires.is_past(&now) || profile.state.may_serve_stale(&now)
+        };
+        let Some(profile) = last.filter(serves) else { return Err(failure.into()) };
+        let stale = profile.expires.is_past(&now);
         if token.expires.is_past(&now) {
             return Err(Refusal::new(Code::TokenExpired, "the token expired while waiting"));
         }

@@ -5,4 +5,4 @@ mod callers;
 mod decisions;
 mod hidden;
 mod schema;
-mod world;
+pub(crate) mod world;

@@ -11,27 +11,27 @@ use crate::harness::{Answer, Ask, Folder, Process, port, tokens};
 use crate::kit::backend::{self, Backend};
 
 /// Key of the caller that may everything.
-pub(super) const KEY: &str = "marker-key-of-the-data-api-0123456789abcdef";
+pub(crate) const KEY: &str = "marker-key-of-the-data-api-0123456789abcdef";
 /// Key of the caller that may nothing beyond asking.
-pub(super) const PLAIN_KEY: &str = "marker-key-of-the-status-page-0123456789ab";
+pub(crate) const PLAIN_KEY: &str = "marker-key-of-the-status-page-0123456789ab";
 
 /// Running parts. They end with the value.
-pub(super) struct Api {
-    pub(super) process: Process,
-    pub(super) backend: Arc<Backend>,
-    pub(super) ports: Ports,
-    pub(super) port: u16,
+pub(crate) struct Api {
+    pub(crate) process: Process,
+    pub(crate) backend: Arc<Backend>,
+    pub(crate) ports: Ports,
+    pub(crate) port: u16,
     _runtime: tokio::runtime::Runtime,
     _folder: Folder,
 }
 
 impl Api {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::with(|text| text)
     }
 
     /// With another configuration.
-    pub(super) fn with(change: impl Fn(String) -> String) -> Self {
+    pub(crate) fn with(change: impl Fn(String) -> String) -> Self {
         let folder = Folder::new();
         let dir = folder.path();
         tokens::write_keys(dir);
@@ -74,12 +74,12 @@ impl Api {
         Self { process, backend, ports, port: api, _runtime: runtime, _folder: folder }
     }
 
-    pub(super) fn send(&self, ask: Ask) -> Answer {
+    pub(crate) fn send(&self, ask: Ask) -> Answer {
         ask.send(self.port)
     }
 
     /// The API's audit events once there are `count` of them.
-    pub(super) fn events(&self, count: usize) -> Vec<Value> {
+    pub(crate) fn events(&self, count: usize) -> Vec<Value> {
         let read = || -> Vec<Value> {
             let text = self.process.output();
             let lines = text.lines().filter(|line| line.starts_with("{\"schema\":"));
@@ -99,16 +99,16 @@ impl Api {
 }
 
 /// `POST` of a JSON body.
-pub(super) fn post(target: &str, body: &Value) -> Ask {
+pub(crate) fn post(target: &str, body: &Value) -> Ask {
     Ask::new("POST", target).header("content-type", "application/json").body(body.to_string())
 }
 
 /// One question.
-pub(super) fn ask(body: &Value) -> Ask {
+pub(crate) fn ask(body: &Value) -> Ask {
     post("/authorize", body)
 }
 
 /// With the key of the caller that may everything.
-pub(super) fn keyed(ask: Ask) -> Ask {
+pub(crate) fn keyed(ask: Ask) -> Ask {
     ask.header("x-api-key", KEY)
 }

@@ -2,6 +2,7 @@
 //! fails.
 
 mod faults;
+mod lasting;
 mod story;
 
 use std::path::Path;
@@ -92,6 +93,8 @@ fn settings(opa: Option<Value>) -> PolicyConfig {
 /// A decider as a Check asks it.
 struct Bench {
     decider: Arc<dyn Decider>,
+    /// What outlives a reload.
+    state: (PolicyState, Arc<Metrics>),
     clock: Clock,
     runtime: tokio::runtime::Runtime,
 }
@@ -105,11 +108,25 @@ impl Bench {
     }
 
     fn opa(url: &str, more: &Value) -> Self {
-        let mut opa = json!({"url": url, "timeout": "2s"});
-        opa.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
-        Self::new(&settings(Some(opa)), |config, finish, state, metrics| {
+        Self::new(&Self::settings(url, more), |config, finish, state, metrics| {
             Arc::new(OpaDecider::new(config, finish, state, metrics, Path::new("/")).unwrap())
         })
+    }
+
+    /// Another configuration on what outlives this one.
+    fn reloaded(&self, url: &str, more: &Value) -> Self {
+        let (state, metrics) = &self.state;
+        let config = Self::settings(url, more);
+        Self::new(&config, |config, finish, _, _| {
+            let state = state.clone();
+            Arc::new(OpaDecider::new(config, finish, state, metrics, Path::new("/")).unwrap())
+        })
+    }
+
+    fn settings(url: &str, more: &Value) -> PolicyConfig {
+        let mut opa = json!({"url": url, "timeout": "2s"});
+        opa.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+        settings(Some(opa))
     }
 
     fn new(
@@ -129,8 +146,9 @@ impl Bench {
             .enable_all()
             .build()
             .unwrap();
-        let decider = make(config, &finish, state, &metrics);
-        Self { decider, clock: Clock::manual(1_700_000_000), runtime }
+        let decider = make(config, &finish, state.clone(), &metrics);
+        let clock = Clock::manual(1_700_000_000);
+        Self { decider, state: (state, metrics), clock, runtime }
     }
 
     fn now(&self) -> Now {

@@ -3,7 +3,8 @@
 use super::server::Server as UserApi;
 use super::{FELT, Part, play, until, users};
 use crate::harness::certs::Authority;
-use crate::harness::redis::{Server, port};
+use crate::harness::redis::Server;
+use crate::harness::sentinel::watched;
 use crate::harness::{Ask, Token, World};
 
 pub(super) const NAMES: &[&str] = &["Redis", "Redis, Sentinel"];
@@ -48,28 +49,6 @@ impl Redis {
     fn master(&self) -> &Server {
         self.replica.as_ref().unwrap_or(&self.server)
     }
-}
-
-/// A master with a replica in step and a Sentinel that fails over on its own.
-fn watched() -> (Server, Server, Server) {
-    let master = Server::start(&[]);
-    let replica = Server::start(&["--replicaof", &format!("127.0.0.1 {}", master.port)]);
-    replica.until("INFO replication", "master_link_status:up");
-    let port = port();
-    let folder = std::env::temp_dir().join(format!("portcullis-table-sentinel-{port}"));
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("sentinel.conf");
-    let text = format!(
-        "bind 127.0.0.1\nport {port}\ndir {}\nsentinel monitor main 127.0.0.1 {} 1\n\
-         sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 3000\n",
-        folder.display(),
-        master.port
-    );
-    std::fs::write(&file, text).unwrap();
-    let args = vec![file.display().to_string(), "--sentinel".to_owned()];
-    let sentinel = Server::launch(port, folder, args);
-    sentinel.until("SENTINEL REPLICAS main", &replica.port.to_string());
-    (master, replica, sentinel)
 }
 
 impl Part for Redis {

@@ -8,6 +8,7 @@ pub(crate) mod jaeger;
 pub(crate) mod opa;
 pub(crate) mod process;
 pub(crate) mod redis;
+pub(crate) mod sentinel;
 pub(crate) mod tokens;
 pub(crate) mod world;
 

@@ -49,7 +49,8 @@ impl Opa {
         command
     }
 
-    fn run(port: u16, folder: &Path, command: &mut Command) -> Self {
+    /// Starts `command`, which serves on `port`, and waits until it answers.
+    pub(crate) fn run(port: u16, folder: &Path, command: &mut Command) -> Self {
         let mut process = Process::start("opa", folder, command);
         process.wait_for(|| {
             let answer = Ask::get("/health").try_send(port);

@@ -3,6 +3,7 @@
 
 mod access;
 mod identity;
+mod open;
 mod rights;
 mod warm;
 

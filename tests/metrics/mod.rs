@@ -178,8 +178,6 @@ fn each_outcome_moves_exactly_its_series() {
         &[
             check("unavailable", "user_api_unavailable", "collection"),
             caches(&COLD),
-            // Whether an old one may serve is asked after the failure.
-            caches(&[("profile", "miss")]),
             stages(&["route", "authn", "context"]),
             call("failed"),
         ],

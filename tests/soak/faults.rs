@@ -7,13 +7,16 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::{Reach, Run};
-use crate::harness::World;
 use crate::harness::redis::Server;
+use crate::harness::{Folder, Opa, World, root};
 use crate::kit::users;
 
 /// What can break, by part: of one part, one at a time.
 const REDIS: [Fault; 4] =
     [Fault::RedisKilled, Fault::RedisPaused, Fault::RedisEmptied, Fault::RecordsExchanged];
+/// Beside those where Sentinels say which Redis is the master.
+const WATCHED: [Fault; 2] = [Fault::RedisFull, Fault::RedisFailover];
+const OPA: [Fault; 3] = [Fault::OpaKilled, Fault::OpaPaused, Fault::OpaReplaced];
 const USERS: [Fault; 7] = [
     Fault::Status(500),
     Fault::Status(429),
@@ -31,6 +34,11 @@ pub(super) enum Fault {
     RedisPaused,
     RedisEmptied,
     RecordsExchanged,
+    RedisFull,
+    RedisFailover,
+    OpaKilled,
+    OpaPaused,
+    OpaReplaced,
     Status(u16),
     Delayed(u64),
     Cut,
@@ -46,7 +54,9 @@ impl Fault {
     /// Whom it may cost an answer.
     fn reach(self) -> Reach {
         match self {
-            Self::Ended | Self::Killed => Reach::All,
+            Self::Ended | Self::Killed | Self::OpaKilled | Self::OpaPaused | Self::OpaReplaced => {
+                Reach::All
+            }
             Self::Status(_) | Self::Delayed(_) | Self::Cut | Self::AnotherPerson => Reach::Users,
             _ => Reach::Nobody,
         }
@@ -57,6 +67,28 @@ impl Fault {
 pub(super) struct Parts {
     pub(super) world: World,
     pub(super) redis: Server,
+    pub(super) more: Option<More>,
+}
+
+/// What only the second world has.
+pub(super) struct More {
+    pub(super) replica: Server,
+    pub(super) sentinel: Server,
+    pub(super) opa: Opa,
+    pub(super) folder: Folder,
+}
+
+impl More {
+    fn restart_opa(&mut self) {
+        self.opa.process.signal("KILL");
+        self.opa.process.ended(Duration::from_secs(10));
+        self.start_opa();
+    }
+
+    fn start_opa(&mut self) {
+        let policies = root().join("policies/cwms");
+        self.opa = Opa::start(self.opa.port, self.folder.path(), &[&policies]);
+    }
 }
 
 impl Parts {
@@ -67,6 +99,19 @@ impl Parts {
             Fault::RedisPaused => self.redis.signal("STOP"),
             Fault::RedisEmptied => drop(self.redis.say("FLUSHALL")),
             Fault::RecordsExchanged => self.exchange(),
+            Fault::RedisFull => self.on_both("CONFIG SET maxmemory 1"),
+            Fault::RedisFailover => {
+                let more = self.more.as_ref().unwrap();
+                // Refused where one is under way.
+                more.sentinel.say("SENTINEL FAILOVER main");
+            }
+            Fault::OpaKilled => {
+                let opa = &mut self.more.as_mut().unwrap().opa;
+                opa.process.signal("KILL");
+                opa.process.ended(Duration::from_secs(10));
+            }
+            Fault::OpaPaused => self.more.as_ref().unwrap().opa.process.signal("STOP"),
+            Fault::OpaReplaced => self.more.as_mut().unwrap().restart_opa(),
             Fault::Status(status) => backend.user_status.store(status, Ordering::SeqCst),
             Fault::Delayed(millis) => backend.user_delay.store(millis, Ordering::SeqCst),
             Fault::Cut => backend.user_cut.store(true, Ordering::SeqCst),
@@ -105,12 +150,20 @@ impl Parts {
         match fault {
             Fault::RedisKilled => self.redis.run(),
             Fault::RedisPaused => self.redis.signal("CONT"),
+            Fault::RedisFull => self.on_both("CONFIG SET maxmemory 0"),
+            Fault::OpaKilled => self.more.as_mut().unwrap().start_opa(),
+            Fault::OpaPaused => self.more.as_ref().unwrap().opa.process.signal("CONT"),
             Fault::Status(_) => backend.user_status.store(0, Ordering::SeqCst),
             Fault::Delayed(_) => backend.user_delay.store(0, Ordering::SeqCst),
             Fault::Cut => backend.user_cut.store(false, Ordering::SeqCst),
             Fault::AnotherPerson => *backend.user_profile.lock().unwrap() = None,
             _ => {}
         }
+    }
+
+    fn on_both(&self, command: &str) {
+        self.redis.say(command);
+        self.more.as_ref().unwrap().replica.say(command);
     }
 
     /// Puts one caller's record in another's place, for all that are there.
@@ -156,7 +209,8 @@ pub(super) fn break_things(run: &mut Run, parts: &mut Parts, until: Instant) {
     let mut restarts = restarts(run);
     while Instant::now() < until {
         let due = restarts.last().is_some_and(|(at, _)| run.start.elapsed() >= *at);
-        let faults = if due { vec![restarts.pop().unwrap().1] } else { pick(run) };
+        let more = parts.more.is_some();
+        let faults = if due { vec![restarts.pop().unwrap().1] } else { pick(run, more) };
         let windows: Vec<_> = faults
             .iter()
             .map(|fault| {
@@ -179,8 +233,13 @@ pub(super) fn break_things(run: &mut Run, parts: &mut Parts, until: Instant) {
 }
 
 /// One fault, or two of different parts.
-fn pick(run: &mut Run) -> Vec<Fault> {
-    let redis = run.dice.pick(&REDIS);
+fn pick(run: &mut Run, more: bool) -> Vec<Fault> {
+    let watched = more && run.dice.chance(50);
+    let redis = if watched { run.dice.pick(&WATCHED) } else { run.dice.pick(&REDIS) };
+    if more && run.dice.chance(40) {
+        let opa = run.dice.pick(&OPA);
+        return if run.dice.chance(50) { vec![opa, redis] } else { vec![opa] };
+    }
     let users = run.dice.pick(&USERS);
     let reload = run.dice.pick(&RELOADS);
     match run.dice.below(10) {

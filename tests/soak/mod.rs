@@ -11,11 +11,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::harness::redis::Server;
-use crate::harness::{Process, Setup, World};
+use crate::harness::sentinel::watched;
+use crate::harness::{Folder, Opa, Process, Setup, World, port, root};
 use crate::kit::token::now;
 use crate::parity::generate::Generator;
 
-use faults::Parts;
+use faults::{More, Parts};
 use model::{Case, Client, Tokens};
 
 /// Who asks at once.
@@ -292,7 +293,33 @@ fn s10_soak_random_faults_cost_no_wrong_allow_no_stuck_request_and_no_memory() {
     println!("SOAK_SEED={seed} SOAK_SECONDS={seconds} SOAK_RATE={rate}");
     let redis = Server::start(&[]);
     let world = setup(redis.port).start();
-    let mut parts = Parts { world, redis };
+    hold(Parts { world, redis, more: None }, seed, seconds, rate);
+}
+
+#[test]
+fn s10_soak_random_faults_of_opa_sentinel_and_a_full_redis_cost_as_little() {
+    let seed = number("SOAK_SEED", now().unsigned_abs());
+    // Beside the other one: half of its traffic.
+    let (seconds, rate) = (number("SOAK_SECONDS", 60), number("SOAK_RATE", 200) / 2);
+    println!("SOAK_SEED={seed} SOAK_SECONDS={seconds} SOAK_RATE={}", rate * 2);
+    let (redis, replica, sentinel) = watched();
+    let folder = Folder::new();
+    let opa = Opa::start(port(), folder.path(), &[&root().join("policies/cwms")]);
+    let address = format!("127.0.0.1:{}", sentinel.port);
+    let sentinels = format!("sentinels: {{ addresses: [\"{address}\"], master: main }}\n");
+    let engine = format!(
+        "engine: opa\n  opa: {{ url: \"http://127.0.0.1:{}\", timeout: 500ms }}\n  paths: [",
+        opa.port
+    );
+    let place = format!("url: redis://127.0.0.1:{}\n", redis.port);
+    let setup = setup(redis.port).portcullis(&place, &sentinels).portcullis("paths: [", &engine);
+    let world = setup.start();
+    let more = Some(More { replica, sentinel, opa, folder });
+    hold(Parts { world, redis, more }, seed, seconds, rate);
+}
+
+/// A whole soak, held against the model.
+fn hold(mut parts: Parts, seed: u64, seconds: u64, rate: u64) {
     let length = Duration::from_secs(seconds);
     let (tally, kinds, [warm, end]) = soak(seed, length, rate, &mut parts);
     println!("{} faults: {}", kinds.len(), kinds.join(" "));

@@ -15,7 +15,7 @@ use crate::model::{Code, Problem, Refusal};
 use crate::telemetry::Metrics;
 
 /// A connection on which OPA went silent is noticed within twice this time.
-const PING: Duration = Duration::from_secs(2);
+const PING: Duration = Duration::from_secs(1);
 /// Longest `decision_id` that is passed on.
 const MAX_ID: usize = 128;
 

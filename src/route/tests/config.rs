@@ -29,6 +29,7 @@ fn a_full_route_has_no_problem() {
             "body": "required", "max_body": "64KiB", "require_headers": ["x-auth-context"],
             "keep_headers": ["forwarded"], "forward_credentials": ["cookie"],
             "accept_spellings": ["encoded_slash", "semicolon"], "errors": "oauth",
+            "open_while_opa_fails": {"until": "2027-01-31T00:00:00Z", "reason": "read-only data"},
         })),
         Vec::<String>::new()
     );

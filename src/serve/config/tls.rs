@@ -89,3 +89,54 @@ impl TlsConfig {
         problems
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The pointers of what is wrong with a sound section that was changed.
+    fn wrong(change: &Value, authenticates: bool) -> Vec<String> {
+        let mut section = json!({"certificate": "C", "key": "K"});
+        section.as_object_mut().unwrap().extend(change.as_object().cloned().unwrap());
+        let config: TlsConfig = serde_json::from_value(section).unwrap();
+        config.problems(authenticates).into_iter().map(|problem| problem.pointer).collect()
+    }
+
+    #[test]
+    fn s8_6_a_door_that_gives_decisions_asks_for_certificates() {
+        assert!(wrong(&json!({}), false).is_empty());
+        assert_eq!(wrong(&json!({}), true), [""]);
+        assert!(wrong(&json!({"client_ca": "R"}), true).is_empty());
+    }
+
+    #[test]
+    fn a_certificate_and_its_key_are_both_there() {
+        assert_eq!(wrong(&json!({"certificate": null}), false), [""]);
+        assert_eq!(wrong(&json!({"key": null}), false), [""]);
+        assert_eq!(wrong(&json!({"certificate": null, "key": null}), false), ["", ""]);
+    }
+
+    #[test]
+    fn peers_are_whole_names_and_need_a_ca() {
+        let peers = |peers: &Value| wrong(&json!({"client_ca": "R", "allowed_peers": peers}), true);
+        assert!(peers(&json!(["spiffe://d/p", "dns:a.example.test"])).is_empty());
+        assert_eq!(peers(&json!([])), ["/allowed_peers"]);
+        for bad in ["a.example.test", "dns:", "spiffe://", "dns:*.example.test", "uri:x", ""] {
+            assert_eq!(peers(&json!(["dns:good", bad])), ["/allowed_peers/1"], "{bad}");
+        }
+        assert_eq!(wrong(&json!({"allowed_peers": ["dns:a"]}), true), ["/allowed_peers"]);
+    }
+
+    #[test]
+    fn versions_are_two_and_words_are_known() {
+        let read = |text: &str| serde_json::from_value::<TlsConfig>(json!({"min_version": text}));
+        assert_eq!(read("1.3").unwrap().min_version, TlsVersion::Tls13);
+        assert_eq!(read("1.2").unwrap().min_version, TlsVersion::default());
+        for old in ["1.1", "1.0", "SSLv3", ""] {
+            assert!(read(old).is_err(), "{old}");
+        }
+        assert!(serde_json::from_value::<TlsConfig>(json!({"ciphers": ["RC4"]})).is_err());
+    }
+}

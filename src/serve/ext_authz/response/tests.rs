@@ -263,3 +263,38 @@ fn s8_2_unavailable_is_503_with_retry_after_or_an_error() {
     assert_eq!(header(&answer, "retry-after"), Some("7"));
     assert!(matches!(render(&outcome, &facts(), EnvoyVersion::new(36)), Answer::Error));
 }
+
+#[test]
+fn s8_1_what_rests_on_stale_or_open_ground_is_marked_on_allow_and_deny_alike() {
+    let marked = |state, outcome: &Outcome| {
+        let mut facts = facts();
+        facts.record.decision_cache = state;
+        let answer = match render(outcome, &facts, EnvoyVersion::new(37)) {
+            Answer::Check(message) => *message,
+            Answer::Error => panic!("an error"),
+        };
+        let headers = match answer.http_response.unwrap() {
+            HttpResponse::OkResponse(ok) => ok.response_headers_to_add,
+            HttpResponse::DeniedResponse(denied) => denied.headers,
+            HttpResponse::ErrorResponse(_) => panic!("an error"),
+        };
+        let all: Vec<_> = headers.into_iter().filter_map(|option| option.header).collect();
+        let marks = all.iter().filter(|header| header.key == MARK);
+        marks.map(|header| header.value.clone()).collect::<Vec<_>>()
+    };
+    // A policy cannot write the mark beside ours.
+    let decision = decision(&[], &[(MARK, "forged")]);
+    let allow = Outcome::Allow(Allow {
+        reason: Code::Allowed.into(),
+        decision: Some(decision),
+        strip: Strip::default(),
+        remove: Vec::new(),
+        spellings: Arc::new([]),
+    });
+    let deny = Outcome::Deny(deny(403, BodyForm::Oauth));
+    for outcome in [&allow, &deny] {
+        assert_eq!(marked(crate::model::CacheState::Stale, outcome), ["stale"]);
+        assert_eq!(marked(crate::model::CacheState::Open, outcome), ["open"]);
+    }
+    assert!(marked(crate::model::CacheState::Miss, &deny).is_empty());
+}
