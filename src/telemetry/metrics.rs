@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::cache::{CacheSize, CacheStats};
+use super::cache::{CacheSize, CacheStats, Watched};
 use super::dependency::{DependencyHealth, DependencyState};
 use super::in_force::InForce;
 use super::invalidations::InvalidationMetrics;
@@ -47,7 +47,7 @@ pub struct Metrics {
     cache_evictions: Family<CacheLabels, Counter>,
     cache_entries: Family<CacheLabels, Gauge>,
     cache_bytes: Family<CacheLabels, Gauge>,
-    watched: Mutex<Vec<(&'static str, Weak<dyn CacheSize>)>>,
+    watched: Watched,
     calls: Family<CallLabels, Counter>,
     call_seconds: Histograms<DependencyLabels>,
     retries: Family<DependencyLabels, Counter>,
@@ -116,7 +116,7 @@ impl Metrics {
             cache_evictions: Family::default(),
             cache_entries: Family::default(),
             cache_bytes: Family::default(),
-            watched: Mutex::default(),
+            watched: Watched::default(),
             calls: Family::default(),
             call_seconds: Family::new_with_constructor(histogram),
             retries: Family::default(),
@@ -259,8 +259,7 @@ impl Metrics {
 
     /// Shows the size of `cache` for as long as it lives.
     pub fn watch_cache(&self, name: &'static str, cache: &Arc<dyn CacheSize>) {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.push((name, Arc::downgrade(cache)));
+        self.watched.add(name, cache);
     }
 
     /// One call to a dependency ended.
@@ -353,20 +352,16 @@ impl Metrics {
         Ok(text)
     }
 
+    /// Name, entries and accounted bytes of each cache.
+    #[must_use]
+    pub fn caches(&self) -> Vec<(&'static str, u64, u64)> {
+        self.watched.sums()
+    }
+
     fn read_caches(&self) {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.retain(|(_, cache)| cache.strong_count() > 0);
-        let mut sums = std::collections::BTreeMap::<&'static str, (u64, u64)>::new();
-        for (name, cache) in watched.iter() {
-            if let Some(cache) = cache.upgrade() {
-                let sum = sums.entry(name).or_default();
-                sum.0 += cache.entries();
-                sum.1 += cache.bytes();
-            }
-        }
-        for (cache, (entries, bytes)) in sums {
+        let clamp = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        for (cache, entries, bytes) in self.caches() {
             let labels = CacheLabels { cache };
-            let clamp = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
             self.cache_entries.get_or_create(&labels).set(clamp(entries));
             self.cache_bytes.get_or_create(&labels).set(clamp(bytes));
         }

@@ -13,5 +13,5 @@ pub use dependency::{BreakerState, DependencyHealth, DependencyState};
 pub use in_force::InForce;
 pub use invalidations::InvalidationMetrics;
 pub use labels::{CallOutcome, DependencyName};
-pub use log::{LogConfig, LogFormat, LogLevel, init as init_log};
+pub use log::{LogConfig, LogFormat, LogHandle, LogLevel, init as init_log};
 pub use metrics::{CheckSeries, Metrics};
