@@ -7,12 +7,14 @@ mod adapters;
 mod build;
 mod enduring;
 mod fixed;
+mod operate;
 mod reload;
 mod watch;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -20,6 +22,7 @@ use self::adapters::{Journeys, Parts};
 use self::build::prepare_on;
 pub use self::build::{prepare, probe};
 use self::enduring::Enduring;
+use self::operate::Operator;
 pub use self::reload::Look;
 use self::reload::{Live, Reloader};
 use crate::audit::{Audit, AuditError};
@@ -31,8 +34,8 @@ use crate::config::{Config, Loaded};
 use crate::model::{Outcome, Record, Request};
 use crate::rego::Bundle;
 use crate::serve::{self, BindError, Bounds, Doors, Gate, Ready, ServeError, Shutdown};
-use crate::telemetry::Metrics;
 use crate::telemetry::trace::{Collector, CollectorError};
+use crate::telemetry::{LogHandle, Metrics};
 
 /// How long one Check without a door waits for the issuers' keys; a running service has them
 /// before it is asked.
@@ -158,7 +161,12 @@ impl Prepared {
         )
     }
 
-    fn doors(&self, loaded: &Loaded, bounds: Bounds) -> Result<(Doors, Live), StartError> {
+    fn doors(
+        &self,
+        loaded: &Loaded,
+        bounds: Bounds,
+        log: LogHandle,
+    ) -> Result<(Doors, Live), StartError> {
         let config = &loaded.config;
         let audit = Audit::start(&config.audit, loaded.base(), Arc::clone(&self.metrics))?;
         let journeys = Arc::new(Journeys::new(Arc::clone(&self.snapshot)));
@@ -168,8 +176,17 @@ impl Prepared {
         let gate = Arc::new(gate.traced_by(tracer));
         let parts = Arc::new(Parts::new(self.told(loaded), Arc::clone(&self.metrics)));
         let certificates = bounds.certificates();
+        let (reloads, asked) = mpsc::channel(1);
+        let operator = Operator {
+            enduring: self.enduring.clone(),
+            parts: Arc::clone(&parts),
+            reloads,
+            log,
+            began: Instant::now(),
+        };
         let live = Live {
             certificates,
+            asked,
             journeys: Arc::clone(&journeys),
             gate: Arc::clone(&gate),
             parts: Arc::clone(&parts),
@@ -177,6 +194,7 @@ impl Prepared {
         let doors = Doors {
             bounds,
             gate,
+            operate: Some(Arc::new(operator)),
             asks: config.api.is_some().then_some(journeys as Arc<dyn serve::Asks>),
             limits: config.limits.clone(),
             drain: config.drain.clone(),
@@ -194,18 +212,24 @@ impl Prepared {
 ///
 /// # Errors
 /// An address that cannot be bound, an audit sink that cannot be opened; nothing serves then.
-pub async fn run(prepared: Prepared, loaded: Loaded, look: Look) -> Result<(), StartError> {
+pub async fn run(
+    prepared: Prepared,
+    loaded: Loaded,
+    look: Look,
+    log: LogHandle,
+) -> Result<(), StartError> {
     let shutdown = Shutdown::on_signals()?;
     let hangups = reload::hangups()?;
     let bounds = serve::bind(&loaded.config.listen)?;
-    let [check, admin, api] = bounds.places();
-    let (doors, live) = prepared.doors(&loaded, bounds)?;
+    let [check, admin, api, control] = bounds.places();
+    let (doors, live) = prepared.doors(&loaded, bounds, log)?;
     prepared.show(&loaded);
     live.certificates.show(&prepared.metrics);
     tracing::info!(
         check,
         admin,
         api,
+        control,
         configuration = loaded.revision(),
         policies = prepared.policy_revision().map_or("none", |revision| revision),
         traces = prepared.collector.as_ref().map_or("none", Collector::url),

@@ -25,6 +25,10 @@ mod commands;
 #[cfg(test)]
 mod configs;
 #[cfg(test)]
+mod control;
+#[cfg(test)]
+mod control_proto;
+#[cfg(test)]
 mod doors;
 #[cfg(test)]
 mod engines;

@@ -131,6 +131,13 @@ impl Parts {
         Self { told: ArcSwap::from_pointee(told), metrics }
     }
 
+    /// Revisions of the configuration and of the policies in force.
+    pub(super) fn revisions(&self) -> (String, String) {
+        let told = self.told.load();
+        let policies = told.policies.as_ref().map(ToString::to_string);
+        (told.configuration.to_string(), policies.unwrap_or_default())
+    }
+
     /// A reload put this in force.
     pub(super) fn swap(&self, told: Told) {
         self.told.store(Arc::new(told));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::adapters::{Journeys, Parts, Told};
 use super::{KEYS, Prepared, Running, StartError, fixed, prepare_on, probe, watch};
 use crate::config::{self, Environment, Loaded};
+use crate::serve::control::messages::ReloadResponse;
 use crate::serve::{Certificates, Gate, ServeError};
 
 /// How long files that changed must stay as they are before they are read.
@@ -29,7 +31,14 @@ pub(super) struct Live {
     pub(super) gate: Arc<Gate>,
     pub(super) parts: Arc<Parts>,
     pub(super) certificates: Certificates,
+    /// Reloads that the control door asks for.
+    pub(super) asked: Asked,
 }
+
+/// Asks for a reload; the answer comes when it ended.
+pub(super) type Ask = oneshot::Sender<ReloadResponse>;
+/// Reloads that were asked for.
+pub(super) type Asked = mpsc::Receiver<Ask>;
 
 /// What the files of a configuration were before it was read, so that no later change is missed.
 #[derive(Debug)]
@@ -114,9 +123,14 @@ impl Task {
         let mut told = String::new();
         loop {
             let interval = self.loaded.config.reload.interval.0;
+            let mut tell = None;
             let asked = tokio::select! {
                 () = stop.cancelled() => break,
                 _ = hangups.recv() => true,
+                Some(ask) = self.live.asked.recv() => {
+                    tell = Some(ask);
+                    true
+                }
                 () = sleep(interval), if !interval.is_zero() => false,
             };
             if !asked && self.seen == Some(self.print().await) {
@@ -126,6 +140,10 @@ impl Task {
                 () = stop.cancelled() => break,
                 done = self.reload() => done,
             };
+            if let Some(ask) = tell {
+                // Whoever asked may be gone.
+                let _ = ask.send(self.told(&done));
+            }
             let why = done.err().unwrap_or_default();
             // What fails again for the same reason was said.
             if !why.is_empty() && (asked || why != told) {
@@ -136,14 +154,32 @@ impl Task {
         self.running.stop().await;
     }
 
+    fn told(&self, done: &Result<Vec<String>, String>) -> ReloadResponse {
+        let policies = self.prepared.policy_revision();
+        ReloadResponse {
+            applied: done.is_ok(),
+            configuration: self.loaded.revision().to_owned(),
+            policies: policies.map(ToString::to_string).unwrap_or_default(),
+            problems: done
+                .as_ref()
+                .err()
+                .iter()
+                .flat_map(|why| why.lines())
+                .map(Into::into)
+                .collect(),
+            ignored: done.clone().unwrap_or_default(),
+        }
+    }
+
     async fn print(&self) -> watch::Print {
         let files = self.files.clone();
         let print = tokio::task::spawn_blocking(move || watch::print(&files)).await;
         print.unwrap_or_else(|_| blake3::hash(b""))
     }
 
-    /// One reload, whole or not at all; says why not.
-    async fn reload(&mut self) -> Result<(), String> {
+    /// One reload, whole or not at all. Says which values do nothing before the next start, or why
+    /// it failed.
+    async fn reload(&mut self) -> Result<Vec<String>, String> {
         let metrics = Arc::clone(&self.prepared.metrics);
         let result = match self.next().await {
             Ok(next) => self.keys_for(next).await,
@@ -151,9 +187,9 @@ impl Task {
         };
         let refused = match result {
             Ok((next, running)) => {
-                self.swap(next, running).await;
+                let ignored = self.swap(next, running).await;
                 metrics.in_force.reload("ok");
-                return Ok(());
+                return Ok(ignored);
             }
             Err(refused) => refused,
         };
@@ -211,7 +247,7 @@ impl Task {
         Err(Refused { why, passing: true })
     }
 
-    async fn swap(&mut self, next: Next, running: Running) {
+    async fn swap(&mut self, next: Next, running: Running) -> Vec<String> {
         let Next { loaded, prepared } = next;
         self.live.gate.know_reasons(prepared.reasons());
         self.live.journeys.swap(Arc::clone(&prepared.snapshot));
@@ -236,6 +272,7 @@ impl Task {
         self.loaded = Arc::new(loaded);
         self.prepared = Arc::new(prepared);
         std::mem::replace(&mut self.running, running).stop().await;
+        ignored
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod api_key;
 mod check_config;
+mod control;
 mod decide;
 mod described;
 mod output;
@@ -33,6 +34,8 @@ enum Command {
     Decide(decide::Args),
     /// Checks a configuration as `serve` would, opens nothing; exits 0 or 1.
     CheckConfig(check_config::Args),
+    /// Operates a running process by its control door.
+    Control(control::Args),
     /// Makes a key for the decision API and prints it with the hash for `key_hash`.
     ApiKey(api_key::Args),
     /// Prints the JSON Schema of the configuration.
@@ -70,6 +73,7 @@ pub fn run() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Decide(args) => decide::run(&args),
         Command::CheckConfig(args) => check_config::run(&args),
+        Command::Control(args) => control::run(&args),
         Command::ApiKey(args) => api_key::run(&args),
         Command::Schema => output::result(config::schema_json()),
         Command::ConfigReference => output::result(config::reference_markdown()),

@@ -22,10 +22,10 @@ pub(super) fn run(args: &Args) -> ExitCode {
 fn serve(args: &Args) -> Result<(), CliError> {
     let look = app::Look::at(&args.config);
     let (loaded, prepared) = load(&args.config)?;
-    telemetry::init_log(&loaded.config.log);
+    let log = telemetry::init_log(&loaded.config.log);
     output::note(&loaded.notes().to_string());
     let runtime = app::runtime(&loaded.config).map_err(CliError::Runtime)?;
-    let ended = runtime.block_on(app::run(prepared, loaded, look));
+    let ended = runtime.block_on(app::run(prepared, loaded, look, log));
     // A look-up of a name that hangs has a thread of its own, which must not keep the process.
     runtime.shutdown_background();
     Ok(ended?)

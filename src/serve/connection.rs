@@ -36,6 +36,13 @@ const MAX_HEADER_BYTES: u32 = 64 * 1024;
 const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 
+/// Who is at the other end: a process on a Unix socket, or the name of a certificate.
+#[derive(Debug, Clone)]
+pub(super) struct Peer(pub Arc<str>);
+
+/// A stream, and who is at its other end as far as that is known.
+pub(super) type Accepted = (Box<dyn Stream>, Option<Peer>);
+
 /// What the connections of one door share.
 #[derive(Clone)]
 pub(super) struct Door {
@@ -78,9 +85,9 @@ impl Door {
             let mut failing = false;
             while let Some(accepted) = door.drain.run_until_cancelled(bound.socket.accept()).await {
                 match accepted {
-                    Ok(stream) => {
+                    Ok((stream, peer)) => {
                         failing = false;
-                        door.open(stream, bound.tls.as_ref(), service.clone());
+                        door.open(stream, peer, bound.tls.as_ref(), service.clone());
                     }
                     Err(error) => {
                         door.accept_error(&error, failing).await;
@@ -105,8 +112,13 @@ impl Door {
         sleep(BACK_OFF).await;
     }
 
-    fn open<S, B>(&self, stream: Box<dyn Stream>, tls: Option<&Arc<Tls>>, service: S)
-    where
+    fn open<S, B>(
+        &self,
+        stream: Box<dyn Stream>,
+        peer: Option<Peer>,
+        tls: Option<&Arc<Tls>>,
+        service: S,
+    ) where
         S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
         S: Send + Sync + 'static,
         S::Future: Send + 'static,
@@ -120,12 +132,16 @@ impl Door {
             return;
         };
         let seen = Arc::new(AtomicBool::new(false));
-        let service = Watched { inner: service, seen: seen.clone() };
+        // The other doors do not ask, and each request of theirs would pay for it.
+        let told = self.name == "control";
+        let peer = peer.filter(|_| told);
+        let mut service = Watched { inner: service, seen: seen.clone(), peer };
         let open = Open { door: self.clone(), seen, _slot: slot, _count: Count::new(self) };
         let Some(tls) = tls else { return open.serve(stream, service) };
         let shaken = handshake(self.clone(), stream, tls.material());
         self.tasks.spawn(async move {
-            if let Some(stream) = shaken.await {
+            if let Some((stream, name)) = shaken.await {
+                service.peer = name.filter(|_| told);
                 open.serve(stream, service);
             }
         });
@@ -247,13 +263,14 @@ fn handshake(
     door: Door,
     stream: Box<dyn Stream>,
     material: Arc<Material>,
-) -> BoxFuture<'static, Option<Box<dyn Stream>>> {
+) -> BoxFuture<'static, Option<Accepted>> {
     Box::pin(async move {
         let accepted = timeout(door.limits.handshake_timeout.0, material.acceptor.accept(stream));
         let accepted = door.drain.run_until_cancelled(accepted).await?;
         let why = match accepted {
             Ok(Ok(stream)) if material.admits(stream.get_ref().1.peer_certificates()) => {
-                return Some(Box::new(stream) as Box<dyn Stream>);
+                let name = material.name(stream.get_ref().1.peer_certificates());
+                return Some((Box::new(stream) as Box<dyn Stream>, name.map(Peer)));
             }
             Ok(Ok(_)) => "peer",
             Ok(Err(_)) => "handshake",
@@ -276,6 +293,8 @@ fn jittered(age: Duration) -> Duration {
 struct Watched<S> {
     inner: S,
     seen: Arc<AtomicBool>,
+    /// Who is there, for a door that asks.
+    peer: Option<Peer>,
 }
 
 impl<S: Service<Request<Incoming>>> Service<Request<Incoming>> for Watched<S> {
@@ -283,7 +302,10 @@ impl<S: Service<Request<Incoming>>> Service<Request<Incoming>> for Watched<S> {
     type Error = S::Error;
     type Future = S::Future;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        if let Some(peer) = &self.peer {
+            request.extensions_mut().insert(peer.clone());
+        }
         self.seen.store(true, Ordering::Relaxed);
         self.inner.call(request)
     }

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use super::Asks;
 use super::config::{Drain, Envoy, Limits};
 use super::connection::{Door, Protocol};
+use super::control::{self, Operate};
 use super::ext_authz::{Health, Service};
 use super::gate::Gate;
 use super::http::{admin, api};
@@ -40,6 +41,8 @@ pub struct Doors {
     pub gate: Arc<Gate>,
     /// What the decision API answers by; none where there is no such door.
     pub asks: Option<Arc<dyn Asks>>,
+    /// What the control door operates; none where there is no such door.
+    pub operate: Option<Arc<dyn Operate>>,
     /// Bounds of connections and messages.
     pub limits: Limits,
     /// How it ends.
@@ -138,6 +141,7 @@ pub async fn run(doors: Doors, shutdown: Shutdown) -> Drained {
     let size = limits.max_check_size.as_usize();
     let questions = door("api", Protocol::Http1);
     let (service, health) = Service::new(doors.gate.clone(), doors.envoy.min_version, size).await;
+    let shown = doors.bounds.shown();
     for bound in doors.bounds.check {
         check.listen(bound, service.clone());
     }
@@ -152,6 +156,14 @@ pub async fn run(doors: Doors, shutdown: Shutdown) -> Drained {
         }
     }
     drop(service);
+    let operated = door("control", Protocol::Http2);
+    if let Some(operate) = doors.operate {
+        let service = control::Service::new(operate, doors.ready.clone(), shown);
+        for bound in doors.bounds.control {
+            tracing::info!(door = "control", address = %bound.endpoint, "listening");
+            operated.listen(bound, service.clone());
+        }
+    }
 
     announce(&doors.ready, &health, &shutdown).await;
     shutdown.drain.cancelled().await;
@@ -160,8 +172,11 @@ pub async fn run(doors: Doors, shutdown: Shutdown) -> Drained {
     health.set(false).await;
     let _ = shutdown.now.run_until_cancelled(sleep(plan.notice)).await;
 
-    let (checks, asked) =
-        tokio::join!(check.end(plan.cut, &shutdown.now), questions.end(plan.cut, &shutdown.now));
+    let (checks, asked, _) = tokio::join!(
+        check.end(plan.cut, &shutdown.now),
+        questions.end(plan.cut, &shutdown.now),
+        operated.end(plan.cut, &shutdown.now)
+    );
     let complete = checks && asked;
     // Probes see that it drains until there is nothing left to drain.
     admin.end(Instant::now() + plan.margin.min(Duration::from_millis(200)), &shutdown.now).await;

@@ -9,11 +9,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 
 use super::config::{Address, Endpoint, Listen};
+use super::connection::{Accepted, Peer};
+use super::control::messages::Door as Shown;
 use super::tls::{Certificates, Tls};
 
 const BACKLOG: u32 = 1024;
-/// Mode of the check and admin doors' sockets: the owner and the group may connect.
+/// Mode of sockets: the owner and the group may connect; to the control door, the owner alone.
 const SOCKET_MODE: u32 = 0o660;
+const CONTROL_MODE: u32 = 0o600;
 
 /// An address that cannot be bound.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +46,8 @@ pub struct Bounds {
     pub admin: Vec<Bound>,
     /// Of the decision API's door.
     pub api: Vec<Bound>,
+    /// Of the control door.
+    pub control: Vec<Bound>,
 }
 
 #[derive(Debug)]
@@ -67,23 +72,39 @@ pub fn bind(listen: &Listen) -> Result<Bounds, BindError> {
         check: all("check", &listen.check)?,
         admin: all("admin", &listen.admin)?,
         api: all("api", &listen.api)?,
+        control: all("control", &listen.control)?,
     })
 }
 
 impl Bounds {
-    /// Where the check, the admin and the API's door listen, for the log.
+    /// Where the check, the admin, the API's and the control door listen, for the log.
     #[must_use]
-    pub fn places(&self) -> [Option<String>; 3] {
-        [&self.check, &self.admin, &self.api].map(|door| {
+    pub fn places(&self) -> [Option<String>; 4] {
+        [&self.check, &self.admin, &self.api, &self.control].map(|door| {
             let all: Vec<_> = door.iter().map(|bound| bound.endpoint.to_string()).collect();
             (!all.is_empty()).then(|| all.join(", "))
         })
     }
 
+    /// Every address with its door's name.
+    pub(super) fn shown(&self) -> Vec<Shown> {
+        let doors = [
+            ("check", &self.check),
+            ("admin", &self.admin),
+            ("api", &self.api),
+            ("control", &self.control),
+        ];
+        let shown = |name: &str, bound: &Bound| Shown {
+            name: name.to_owned(),
+            address: bound.endpoint.to_string(),
+        };
+        doors.iter().flat_map(|(name, all)| all.iter().map(|bound| shown(name, bound))).collect()
+    }
+
     /// The certificates of every address, to be replaced while it is served.
     #[must_use]
     pub fn certificates(&self) -> Certificates {
-        let all = self.check.iter().chain(&self.admin).chain(&self.api);
+        let all = self.check.iter().chain(&self.admin).chain(&self.api).chain(&self.control);
         Certificates(all.filter_map(|bound| bound.tls.clone()).collect())
     }
 }
@@ -94,9 +115,10 @@ fn bind_one(door: &'static str, address: &Address) -> Result<Bound, BindError> {
     let tls = tls.map_err(|problem| failed(io::Error::other(problem.message)))?;
     let endpoint =
         address.endpoint().map_err(|problem| failed(io::Error::other(problem.message)))?;
+    let mode = if door == "control" { CONTROL_MODE } else { SOCKET_MODE };
     let bound = match endpoint {
         Endpoint::Tcp(at) => bind_tcp(at),
-        Endpoint::Unix(path) => bind_unix(&path).map(|(listener, guard)| Bound {
+        Endpoint::Unix(path) => bind_unix(&path, mode).map(|(listener, guard)| Bound {
             socket: Socket::Unix(listener, guard),
             endpoint: Endpoint::Unix(path),
             tls: None,
@@ -131,14 +153,14 @@ impl Drop for SocketPath {
 
 /// The socket is made in a private directory, gets its mode there and is then linked to its
 /// place: nobody can connect before the mode is right, and a link is never followed.
-fn bind_unix(path: &Path) -> io::Result<(UnixListener, SocketPath)> {
+fn bind_unix(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketPath)> {
     remove_stale(path)?;
     let parent = path.parent().unwrap_or(Path::new("/"));
     let private = Private::new(parent)?;
-    let made = private.0.join("s");
-    let listener = UnixListener::bind(&made)?;
-    fs::set_permissions(&made, Permissions::from_mode(SOCKET_MODE))?;
-    fs::hard_link(&made, path)?;
+    let place = private.0.join("s");
+    let listener = UnixListener::bind(&place)?;
+    fs::set_permissions(&place, Permissions::from_mode(mode))?;
+    fs::hard_link(&place, path)?;
     let metadata = fs::symlink_metadata(path)?;
     let guard = SocketPath { path: path.to_owned(), inode: (metadata.dev(), metadata.ino()) };
     Ok((listener, guard))
@@ -192,16 +214,23 @@ impl Drop for Private {
 }
 
 impl Socket {
-    pub(super) async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+    pub(super) async fn accept(&self) -> io::Result<Accepted> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 // Answers are small and each is waited for. A peer that is gone already is seen
                 // by its connection, and is no reason to slow down accepting.
                 let _ = stream.set_nodelay(true);
-                Ok(Box::new(stream))
+                Ok((Box::new(stream), None))
             }
-            Self::Unix(listener, _) => Ok(Box::new(listener.accept().await?.0)),
+            Self::Unix(listener, _) => {
+                let (stream, _) = listener.accept().await?;
+                let who = stream.peer_cred().map(|who| match who.pid() {
+                    Some(pid) => format!("uid {} pid {pid}", who.uid()),
+                    None => format!("uid {}", who.uid()),
+                });
+                Ok((Box::new(stream), who.ok().map(|who| Peer(who.into()))))
+            }
         }
     }
 }

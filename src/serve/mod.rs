@@ -6,6 +6,7 @@
 
 pub mod config;
 mod connection;
+pub mod control;
 mod drain;
 mod executor;
 mod ext_authz;

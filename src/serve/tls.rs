@@ -108,7 +108,7 @@ impl Certificates {
 
     /// Shows when each door's first certificate ends.
     pub fn show(&self, metrics: &Metrics) {
-        for door in ["check", "admin", "api"] {
+        for door in ["check", "admin", "api", "control"] {
             let first = AtomicI64::new(i64::MAX);
             for tls in self.0.iter().filter(|tls| tls.door == door) {
                 first.fetch_min(tls.material.load().ends, Ordering::Relaxed);
@@ -174,8 +174,8 @@ impl Material {
         let mut server = builder
             .with_single_cert(chain, key)
             .map_err(|error| unusable("/certificate", &error))?;
-        server.alpn_protocols =
-            vec![if door == "check" { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
+        let grpc = matches!(door, "check" | "control");
+        server.alpn_protocols = vec![if grpc { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
         // A resumed session would outlive its certificate and the roots.
         server.session_storage = Arc::new(NoServerSessionStorage {});
         server.send_tls13_tickets = 0;
@@ -188,6 +188,12 @@ impl Material {
         let Some(peers) = &self.peers else { return true };
         let names = chain.and_then(<[_]>::first).map(names).unwrap_or_default();
         names.iter().any(|name| peers.iter().any(|peer| peer == name))
+    }
+
+    /// The listed name of whoever showed `chain`.
+    pub(super) fn name(&self, chain: Option<&[CertificateDer<'_>]>) -> Option<Arc<str>> {
+        let (peers, names) = (self.peers.as_ref()?, chain?.first().map(names)?);
+        names.into_iter().find(|name| peers.contains(name)).map(Arc::from)
     }
 }
 

@@ -226,8 +226,12 @@ mod tests {
         };
         while !raising.is_finished() {
             let life = Life::new(&generations, places);
-            let raised = generations.last(places) > life.epoch;
-            assert!(!raised || life.is_over());
+            if generations.last(places) > life.epoch {
+                // The place is seen a moment before the epoch, never the other way round.
+                while !life.is_over() {
+                    std::hint::spin_loop();
+                }
+            }
         }
         raising.join().unwrap();
         let life = Life::new(&generations, places);

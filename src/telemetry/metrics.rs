@@ -1,7 +1,7 @@
 //! The one registry of the process.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::cache::{CacheSize, CacheStats};
+use super::cache::{CacheSize, CacheStats, Watched};
 use super::calls::Calls;
 use super::degraded::Degraded;
 use super::exemplars::{Exemplars, SpanCounts};
@@ -53,7 +53,7 @@ pub struct Metrics {
     cache_evictions: Family<CacheLabels, Counter>,
     cache_entries: Family<CacheLabels, Gauge>,
     cache_bytes: Family<CacheLabels, Gauge>,
-    watched: Mutex<Vec<(&'static str, Weak<dyn CacheSize>)>>,
+    watched: Watched,
     /// Calls to the outside.
     pub calls: Calls,
     /// Held while what is read at a scrape is read and written out.
@@ -123,7 +123,7 @@ impl Metrics {
             cache_evictions: Family::default(),
             cache_entries: Family::default(),
             cache_bytes: Family::default(),
-            watched: Mutex::default(),
+            watched: Watched::default(),
             calls: Calls::default(),
             rendering: Mutex::default(),
             store_rejected: Counter::default(),
@@ -232,8 +232,7 @@ impl Metrics {
 
     /// Shows the size of `cache` for as long as it lives.
     pub fn watch_cache(&self, name: &'static str, cache: &Arc<dyn CacheSize>) {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.push((name, Arc::downgrade(cache)));
+        self.watched.add(name, cache);
     }
 
     /// These issuers are configured, with these keys; others are no more.
@@ -274,20 +273,16 @@ impl Metrics {
         Ok(self.traced.put_into(text))
     }
 
+    /// Name, entries and accounted bytes of each cache.
+    #[must_use]
+    pub fn caches(&self) -> Vec<(&'static str, u64, u64)> {
+        self.watched.sums()
+    }
+
     fn read_caches(&self) {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.retain(|(_, cache)| cache.strong_count() > 0);
-        let mut sums = std::collections::BTreeMap::<&'static str, (u64, u64)>::new();
-        for (name, cache) in watched.iter() {
-            if let Some(cache) = cache.upgrade() {
-                let sum = sums.entry(name).or_default();
-                sum.0 += cache.entries();
-                sum.1 += cache.bytes();
-            }
-        }
-        for (cache, (entries, bytes)) in sums {
+        let clamp = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        for (cache, entries, bytes) in self.caches() {
             let labels = CacheLabels { cache };
-            let clamp = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
             self.cache_entries.get_or_create(&labels).set(clamp(entries));
             self.cache_bytes.get_or_create(&labels).set(clamp(bytes));
         }

@@ -24,5 +24,5 @@ pub use in_force::InForce;
 pub use invalidations::InvalidationMetrics;
 pub use issuers::HeldKeys;
 pub use labels::{CallOutcome, DependencyName};
-pub use log::{LogConfig, LogFormat, LogLevel, init as init_log};
+pub use log::{LogConfig, LogFormat, LogHandle, LogLevel, init as init_log};
 pub use metrics::{CheckSeries, Metrics};

@@ -1,7 +1,8 @@
 use serde_json::json;
 
 use super::support::*;
-use crate::model::{CacheState, Code, Demand};
+use crate::model::{CacheState, Code, Demand, Digest};
+use crate::store::Target;
 
 #[tokio::test]
 async fn s4_2_a_verified_token_is_verified_once_until_its_ttl() {
@@ -106,4 +107,32 @@ async fn a05_no_refusal_shows_the_token() {
     let good = bench.ask(&RSA.token("k1", &claims()), &Demand::default()).await.unwrap();
     assert!(!format!("{:?}", good.0).contains(&RSA.token("k1", &claims())));
     assert!(!format!("{:?}", bench.verifier).contains("kty"));
+}
+
+#[tokio::test]
+async fn s5_8_an_invalidated_token_is_verified_again_and_others_are_not() {
+    let bench = Bench::rsa();
+    let (one, two) = (
+        RSA.token("k1", &with(claims(), "sub", json!("one"))),
+        RSA.token("k1", &with(claims(), "sub", json!("two"))),
+    );
+    let bad = with(claims(), "aud", json!("another"));
+    let bad = RSA.token("k1", &bad);
+    let issuer = claims()["iss"].as_str().unwrap().to_owned();
+    for (target, ended) in [
+        (Target::Token(Digest::plain(one.as_bytes())), [true, false]),
+        (Target::User(Digest::of_user(&issuer, "one")), [true, false]),
+        (Target::User(Digest::of_user("https://another.test", "one")), [false, false]),
+        (Target::Issuer(issuer.clone()), [true, true]),
+        (Target::Everything, [true, true]),
+    ] {
+        for token in [&one, &two] {
+            assert_eq!(bench.code(token).await, None);
+            assert!(bench.peek(token).is_some());
+        }
+        assert!(bench.code(&bad).await.is_some() && bench.peek(&bad).is_some());
+        bench.generations.raise(&target);
+        assert_eq!([&one, &two].map(|t| bench.peek(t).is_none()), ended, "{target:?}");
+        assert!(bench.peek(&bad).is_none(), "a rejection is looked at again");
+    }
 }

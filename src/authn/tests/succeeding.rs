@@ -16,11 +16,11 @@ fn next(bench: &Bench, configs: &[Value]) -> Bench {
     let issuers: Vec<_> = configs.iter().cloned().map(issuer).collect();
     let (tokens, base) = (serde_json::from_value(json!({})).unwrap(), std::env::temp_dir());
     let (before, clock, metrics) = (Some(&*bench.verifier), &bench.clock, &bench.metrics);
-    let verifier =
-        Verifier::succeeding(before, &issuers, &tokens, &base, clock, (metrics, &Arc::default()))
-            .unwrap();
+    let generations = Arc::clone(&bench.generations);
+    let shown = (metrics, &generations);
+    let verifier = Verifier::succeeding(before, &issuers, &tokens, &base, clock, shown).unwrap();
     let (clock, metrics) = (bench.clock.clone(), Arc::clone(&bench.metrics));
-    Bench { verifier: Arc::new(verifier), clock, metrics }
+    Bench { verifier: Arc::new(verifier), clock, metrics, generations }
 }
 
 struct Idp {

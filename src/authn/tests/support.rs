@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::super::*;
 use crate::clock::Clock;
 use crate::model::{Code, Problem};
+use crate::store::Generations;
 use crate::telemetry::Metrics;
 
 /// When every test begins, in seconds since the epoch.
@@ -156,6 +157,7 @@ pub(super) struct Bench {
     pub(super) verifier: Arc<Verifier>,
     pub(super) clock: Clock,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) generations: Arc<Generations>,
 }
 
 impl Bench {
@@ -172,8 +174,10 @@ impl Bench {
         let issuers: Vec<_> = configs.iter().cloned().map(issuer).collect();
         let tokens = serde_json::from_value(tokens.clone()).unwrap();
         let base = std::env::temp_dir();
-        let verifier = Verifier::new(&issuers, &tokens, &base, &clock, &metrics)?;
-        Ok(Self { verifier: Arc::new(verifier), clock, metrics })
+        let generations = Arc::default();
+        let shown = (&metrics, &generations);
+        let verifier = Verifier::succeeding(None, &issuers, &tokens, &base, &clock, shown)?;
+        Ok(Self { verifier: Arc::new(verifier), clock, metrics, generations })
     }
 
     /// One issuer whose keys are [`RSA`] as `k1`.

@@ -130,6 +130,21 @@ fn s5_1_a_look_up_by_key_must_tell_the_users_of_two_issuers_apart() {
 }
 
 #[test]
+fn s5_1_a_key_template_without_the_issuer_is_refused_where_two_issuers_reach_it() {
+    let with = |key: &str| -> ContextConfig {
+        let mut section = api(&json!({}));
+        section["key"] = json!(key);
+        serde_json::from_value(section).unwrap()
+    };
+    assert!(with("{issuer}:{sub}").problems_among(2).is_empty());
+    assert!(with("{sub}").problems_among(1).is_empty());
+    let found = with("{sub}").problems_among(2);
+    assert_eq!(found.iter().map(|p| p.pointer.as_str()).collect::<Vec<_>>(), ["/key"]);
+    let wrong = with("{issuer}{sub}").problems();
+    assert_eq!(wrong.iter().map(|p| p.pointer.as_str()).collect::<Vec<_>>(), ["/key"]);
+}
+
+#[test]
 fn a05_neither_debug_nor_a_problem_shows_the_key() {
     let section = api(&json!({"credential": "api_key", "api_key": {"value": "hunter2\u{7f}"}}));
     let config: ContextConfig = serde_json::from_value(section).unwrap();

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::model::BoxFuture;
-use crate::store::{Storing, Subscriber};
+use crate::store::{Storing, Subscriber, Target};
 
 #[tokio::test]
 async fn s5_8_an_invalidated_user_is_loaded_again_and_others_are_not_harmed() {
@@ -142,5 +142,80 @@ async fn s5_8_an_invalidation_between_the_look_and_the_write_leaves_nothing_in_t
         let user = world.user(&world.plain(), &token, "b").await;
         assert_eq!(user, Ok((json!({"rights": 0}), "miss")));
         world.restart();
+    }
+}
+
+/// Another replica over the same store, which listens.
+async fn replica(world: &World) -> Arc<Shared> {
+    let shared = share(&world.store, &world.clock, &world.metrics);
+    tokio::spawn(Arc::clone(&shared.invalidations).listen());
+    while !shared.invalidations.standing().subscribed {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    shared
+}
+
+#[tokio::test]
+async fn s5_8_another_replica_forgets_what_its_memory_holds() {
+    let mut world = World::new().await;
+    world.knows(&json!({"rights": 1}));
+    let (ann, bob) = (world.token("ann", "t1"), world.token("bob", "t2"));
+    let (one, two) = (Arc::clone(&world.shared), replica(&world).await);
+    world.shared = Arc::clone(&two);
+    let resolver = world.plain();
+    for token in [&ann, &bob] {
+        world.user(&resolver, token, "b").await.unwrap();
+        assert_eq!(world.user(&resolver, token, "b").await.unwrap().1, "hit");
+    }
+    world.knows(&json!({"rights": 0}));
+    let before = two.invalidations.generations().epoch();
+    one.invalidate(ISSUER, "ann").await.unwrap();
+    while two.invalidations.generations().epoch() == before {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(world.user(&resolver, &ann, "b").await, Ok((json!({"rights": 0}), "miss")));
+    assert_eq!(world.user(&resolver, &bob, "b").await, Ok((json!({"rights": 1}), "hit")));
+}
+
+#[tokio::test]
+async fn s5_8_a_replica_that_hears_nothing_writes_nothing_that_others_believe() {
+    let mut world = World::new().await;
+    let slow = || Reply::json(200, r#"{"rights":1}"#).after(Duration::from_millis(200));
+    world.answers(move |_| slow());
+    let resolver = Arc::new(world.plain());
+    let token = world.token("ann", "t1");
+    let deaf = {
+        let (resolver, token, now) = (Arc::clone(&resolver), token.clone(), world.clock.now());
+        tokio::spawn(async move { resolver.resolve(&token, &Secret::new("b".into()), now).await })
+    };
+    while world.api.calls() == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // Another replica invalidates while the load is under way here, and no message arrives.
+    let other = share(&world.store, &world.clock, &world.metrics);
+    other.invalidate(ISSUER, "ann").await.unwrap();
+    assert!(deaf.await.unwrap().is_ok());
+    world.settle().await;
+    world.knows(&json!({"rights": 0}));
+    world.restart();
+    let user = world.user(&world.plain(), &token, "b").await;
+    assert_eq!(user, Ok((json!({"rights": 0}), "miss")), "its record verifies nowhere");
+}
+
+#[tokio::test]
+async fn s5_8_everything_and_an_issuer_end_records_that_nobody_deletes() {
+    let mut world = World::new().await;
+    for target in [Target::Everything, Target::Issuer(ISSUER.to_owned())] {
+        world.knows(&json!({"rights": 1}));
+        let token = world.token("ann", "t1");
+        world.shared.invalidate(ISSUER, "ann").await.unwrap();
+        world.user(&world.plain(), &token, "b").await.unwrap();
+        world.knows(&json!({"rights": 0}));
+        world.restart();
+        assert_eq!(world.user(&world.plain(), &token, "b").await.unwrap().1, "store");
+        world.shared.invalidations.invalidate(&target, &[]).await.unwrap();
+        world.restart();
+        let user = world.user(&world.plain(), &token, "b").await;
+        assert_eq!(user, Ok((json!({"rights": 0}), "miss")), "{target:?}");
     }
 }

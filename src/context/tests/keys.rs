@@ -1,6 +1,7 @@
 //! Whose context it is, and what it was made of.
 
 use super::*;
+use crate::context::record::KeyTemplate;
 
 /// The API names the user by his bearer.
 fn echo(world: &World) {
@@ -154,4 +155,60 @@ async fn anonymous_is_a_constant_and_without_a_source_nobody_has_a_context() {
     assert!(!anonymous.stale && anonymous.expires.is_none());
     assert!(!resolver.has_users());
     assert!(world.plain().anonymous().is_none());
+}
+
+#[test]
+fn s5_1_key_templates_escape_fold_ascii_alone_and_keep_users_apart() {
+    let key = |template: &str, issuer: &str, subject: &str| {
+        KeyTemplate::parse(template).unwrap().key(issuer, subject)
+    };
+    let plain = "{issuer}:{sub}";
+    assert_eq!(key(plain, "https://i.test", "a b"), "profile:v2:https%3A%2F%2Fi%2Etest:a%20b");
+    let names = ["a", "b", "a:b", "b:a", ":", "", "%3A", "A", "\u{212a}", "k", "K", "a|b", "é"];
+    for template in ["{issuer}:{sub}", "u/{sub}@{issuer}!", "{sub}::{issuer}"] {
+        let mut seen = std::collections::HashSet::new();
+        for issuer in names {
+            for subject in names {
+                assert!(seen.insert(key(template, issuer, subject)), "{issuer} {subject}");
+            }
+        }
+    }
+    let folded = "{issuer}:{sub|lower}";
+    assert_eq!(key(folded, "i", "ANN"), key(folded, "i", "ann"));
+    // The Kelvin sign is no ASCII letter.
+    assert_ne!(key(folded, "i", "\u{212a}"), key(folded, "i", "k"));
+    for wrong in [
+        "{sub",
+        "sub}",
+        "{issuer}",
+        "{name}",
+        "{sub|upper}",
+        "{issuer}{sub}",
+        "{issuer}-{sub}",
+        "{issuer}a1_{sub}",
+        "{issuer} {sub}",
+        "{issuer}:{sub}\n",
+        "",
+    ] {
+        assert!(KeyTemplate::parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn s5_1_users_who_share_a_folded_key_do_not_share_a_profile() {
+    let mut world = World::new().await;
+    world.answers(|got| Reply::json(200, format!(r#"{{"name":"{}"}}"#, bearer_of(got))));
+    let folded = json!({"key": "{issuer}:{sub|lower}"});
+    for (subject, bearer) in [("ann", "b-1"), ("ANN", "b-2"), ("ann", "b-3")] {
+        let resolver = world.resolver(&world.config("/me", &json!({}), &folded), None);
+        let user = world.user(&resolver, &world.token(subject, bearer), bearer).await.unwrap();
+        assert_eq!(user, (json!({"name": format!("Bearer {bearer}")}), "miss"), "{subject}");
+        world.restart();
+    }
+    // The key is the configured one, and what is invalidated is deleted there.
+    let key = KeyTemplate::parse("{issuer}:{sub|lower}").unwrap().key(ISSUER, "ann");
+    assert!(world.store.get(&key).await.unwrap().is_some());
+    let _resolver = world.resolver(&world.config("/me", &json!({}), &folded), None);
+    world.shared.invalidate(ISSUER, "ann").await.unwrap();
+    assert!(world.store.get(&key).await.unwrap().is_none());
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::clock::Expiry;
+use crate::store::Target;
 
 #[tokio::test]
 async fn s6_6_allow_and_deny_are_cached_for_the_default_lifetime() {
@@ -144,4 +145,23 @@ async fn c03_a_reload_of_the_policies_leaves_old_decisions_unasked() {
     assert_ne!(new.decider.key(&question), old.decider.key(&question));
     // The old snapshot still answers as it did, from the shared cache.
     assert!(is_hit(&old.ask(&question).await));
+}
+
+#[tokio::test]
+async fn s5_8_what_was_decided_before_an_invalidation_does_not_serve_whom_it_concerns() {
+    let bench = Bench::new("decision := true");
+    let question = bench.question("decision", &json!({}));
+    let key = bench.decider.key(&question);
+    let route = |route| Asker { token: None, route };
+    let serves = |asker| bench.decider.peek(&key, &bench.now(), asker).is_some();
+    bench.ask(&question).await;
+    assert!(serves(route("a")) && serves(route("b")));
+    bench.state.generations.raise(&Target::Route("a".to_owned()));
+    assert!(!serves(route("a")) && serves(route("b")));
+    let again = bench.decider.resolve(key, question.clone(), route("a")).await.unwrap();
+    assert!(!is_hit(&again), "evaluated anew");
+    assert!(serves(route("a")) && serves(route("b")));
+    bench.state.generations.raise(&Target::Everything);
+    assert!(!serves(route("a")) && !serves(route("b")));
+    assert_eq!(bench.evaluations(), 2);
 }

@@ -22,12 +22,20 @@ pub struct Listen {
     pub admin: Vec<Address>,
     /// Addresses of the HTTP decision API; left out, there is none.
     pub api: Vec<Address>,
+    /// Addresses of the control door: `unix:/path` (the owner alone may connect), or an address
+    /// with `tls` that has `client_ca` and `allowed_peers`. Left out, there is none.
+    pub control: Vec<Address>,
 }
 
 impl Default for Listen {
     fn default() -> Self {
         let at = |text: &str| vec![Address::Plain(text.to_owned())];
-        Self { check: at("127.0.0.1:9191"), admin: at("127.0.0.1:9190"), api: Vec::new() }
+        Self {
+            check: at("127.0.0.1:9191"),
+            admin: at("127.0.0.1:9190"),
+            api: Vec::new(),
+            control: Vec::new(),
+        }
     }
 }
 
@@ -133,8 +141,13 @@ impl Listen {
     }
 
     /// Every door with its addresses.
-    pub(in crate::serve) fn doors(&self) -> [(&'static str, &[Address]); 3] {
-        [("check", &self.check), ("admin", &self.admin), ("api", &self.api)]
+    pub(in crate::serve) fn doors(&self) -> [(&'static str, &[Address]); 4] {
+        [
+            ("check", &self.check),
+            ("admin", &self.admin),
+            ("api", &self.api),
+            ("control", &self.control),
+        ]
     }
 
     /// Every problem that shows without binding.
@@ -143,7 +156,7 @@ impl Listen {
         let mut problems = Vec::new();
         let mut seen = Vec::new();
         for (door, list) in self.doors() {
-            if list.is_empty() && door != "api" {
+            if list.is_empty() && !matches!(door, "api" | "control") {
                 let fix = "name at least one address, or leave the key out for the default";
                 problems.push(Problem::new(format!("/{door}"), "the list is empty", fix));
             }
@@ -153,6 +166,7 @@ impl Listen {
                     Err(problem) => problems.push(problem.under(&at)),
                     Ok(endpoint) => {
                         problems.extend(plaintext(door, address, &endpoint, &at));
+                        problems.extend(control(door, address, &endpoint, &at));
                         if let Some(tls) = address.tls() {
                             let loopback =
                                 matches!(&endpoint, Endpoint::Tcp(a) if a.ip().is_loopback());
@@ -198,6 +212,22 @@ fn plaintext(door: &str, address: &Address, endpoint: &Endpoint, at: &str) -> Op
     }
 }
 
+/// Whoever reaches the control door operates the process.
+fn control(door: &str, address: &Address, endpoint: &Endpoint, at: &str) -> Option<Problem> {
+    if door != "control" || matches!(endpoint, Endpoint::Unix(_)) {
+        return None;
+    }
+    let Some(tls) = address.tls() else {
+        let text = format!("`{endpoint}` has no mutual TLS: whoever reaches it could operate us");
+        let fix = "listen on a Unix socket, or write {address: …, tls: {…, allowed_peers: […]}}";
+        return Some(Problem::new(at, text, fix));
+    };
+    tls.allowed_peers.is_none().then(|| {
+        let text = "whoever the CA signed for could operate us";
+        Problem::new(format!("{at}/tls"), text, "add `client_ca_file` and `allowed_peers`")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,6 +248,28 @@ mod tests {
         assert_eq!(listen(serde_json::json!({"check": [short]})).problems().len(), 1);
         assert_eq!(listen(serde_json::json!({"admin": ["0.0.0.0:9190"]})).problems(), []);
         assert_eq!(listen(serde_json::json!({"api": ["0.0.0.0:9192"]})).problems().len(), 1);
+    }
+
+    #[test]
+    fn s8_6_control_is_a_unix_socket_or_mutual_tls_with_a_list() {
+        let tls = |more: serde_json::Value| {
+            let mut tls = serde_json::json!({"certificate": "c", "key": "k"});
+            tls.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            serde_json::json!({"address": "127.0.0.1:1", "tls": tls})
+        };
+        let peers = serde_json::json!({"client_ca": "a", "allowed_peers": ["dns:operator.test"]});
+        let words = serde_json::json!({"address": "127.0.0.1:1", "plaintext": "loopback alone"});
+        for (control, fine) in [
+            (serde_json::json!("unix:/run/control.sock"), true),
+            (serde_json::json!("127.0.0.1:1"), false),
+            (words, false),
+            (tls(serde_json::json!({})), false),
+            (tls(serde_json::json!({"client_ca": "a"})), false),
+            (tls(peers), true),
+        ] {
+            let problems = listen(serde_json::json!({"control": [control]})).problems();
+            assert_eq!(problems.is_empty(), fine, "{control}: {problems:?}");
+        }
     }
 
     #[test]

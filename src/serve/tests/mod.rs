@@ -155,6 +155,7 @@ impl Server {
             bounds,
             gate,
             asks: None,
+            operate: None,
             limits: setup.limits,
             drain: setup.drain,
             envoy: setup.envoy,

@@ -270,7 +270,7 @@ fn s8_1_what_rests_on_stale_or_open_ground_is_marked_on_allow_and_deny_alike() {
         let mut facts = facts();
         facts.record.decision_cache = state;
         let answer = match render(outcome, &facts, EnvoyVersion::new(37)) {
-            Answer::Check(message) => *message,
+            Answer::Check(frame) => CheckResponse::decode(&frame[5..]).unwrap(),
             Answer::Error => panic!("an error"),
         };
         let headers = match answer.http_response.unwrap() {
