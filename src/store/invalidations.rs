@@ -18,6 +18,8 @@ use crate::clock::Clock;
 use crate::model::{BoxFuture, Digest};
 use crate::telemetry::{InvalidationMetrics, Metrics};
 
+/// What the keys of generations begin with.
+pub(super) const KEYS: &str = "generation";
 const HEAD: &str = "generations";
 const CHANNEL: &str = "invalidations";
 /// How long the head stays after the last invalidation. Where it is gone, everything counts as
