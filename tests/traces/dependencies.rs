@@ -54,9 +54,9 @@ fn issuer() -> (u16, Arc<Mutex<String>>) {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let mut head = [0; 8192];
-            let read = stream.read(&mut head).unwrap_or(0);
-            heard.lock().unwrap().push_str(&String::from_utf8_lossy(&head[..read]));
+            let mut request = [0; 8192];
+            let read = stream.read(&mut request).unwrap_or(0);
+            heard.lock().unwrap().push_str(&String::from_utf8_lossy(&request[..read]));
             let answer = format!(
                 "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\
                  content-length: {}\r\n\r\n{keys}",
