@@ -207,6 +207,13 @@ fn a_client_cannot_have_itself_sampled_and_the_callers_decision_is_followed() {
     assert_eq!(jaeger.traces("portcullis").len(), 0);
     assert_eq!(jaeger.traces("envoy").len(), 0);
     assert_eq!(jaeger.traces("backend").len(), 0);
+    // Where Envoy does sample, the trace is its own and not the client's.
+    let world = self::world(&jaeger, "");
+    let ask = Ask::get(&own("unforced")).bearer(&token).header("traceparent", client);
+    assert_eq!(world.ask(ask).status, 200);
+    let trace = of(&jaeger, "unforced", ("portcullis", CHECK));
+    assert!(!client.contains(trace.raw["traceID"].as_str().unwrap()), "{:#?}", trace.names());
+    check(&trace, "allow", "dam_operator");
 }
 
 #[test]
