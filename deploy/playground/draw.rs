@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Error;
 
 const WIDTH: f64 = 1000.0;
-const LABELS: f64 = 380.0;
+const LABELS: f64 = 420.0;
 const ROW: f64 = 22.0;
 const TOP: f64 = 44.0;
 

@@ -1,5 +1,7 @@
 //! One tree from Envoy through Portcullis to the backend, as a real Jaeger shows it.
 
+mod dependencies;
+
 use std::sync::atomic::Ordering;
 
 use crate::harness::jaeger::{Jaeger, Span, Trace};
@@ -205,6 +207,13 @@ fn a_client_cannot_have_itself_sampled_and_the_callers_decision_is_followed() {
     assert_eq!(jaeger.traces("portcullis").len(), 0);
     assert_eq!(jaeger.traces("envoy").len(), 0);
     assert_eq!(jaeger.traces("backend").len(), 0);
+    // Where Envoy does sample, the trace is its own and not the client's.
+    let world = self::world(&jaeger, "");
+    let ask = Ask::get(&own("unforced")).bearer(&token).header("traceparent", client);
+    assert_eq!(world.ask(ask).status, 200);
+    let trace = of(&jaeger, "unforced", ("portcullis", CHECK));
+    assert!(!client.contains(trace.raw["traceID"].as_str().unwrap()), "{:#?}", trace.names());
+    check(&trace, "allow", "dam_operator");
 }
 
 #[test]
@@ -245,33 +254,4 @@ fn o02_the_process_decides_and_ends_in_time_whatever_the_collector_does() {
         // Within 15 s, though a batch may take 30.
         world.end_portcullis();
     }
-}
-
-#[test]
-fn a_load_is_below_the_check_that_started_it_and_the_others_have_a_link() {
-    let jaeger = Jaeger::start();
-    let setup = Setup::of("envoy/tracing.yaml").unhurried();
-    let tracing =
-        format!("tracing: {{ endpoint: \"http://127.0.0.1:{}\", delay: 50ms }}\n", jaeger.grpc);
-    let world = traced(setup.envoy("timeout: 0.5s", "timeout: 10s"), &jaeger, &tracing);
-    world.backend.user_delay.store(1_500, Ordering::SeqCst);
-    let (port, token) = (world.ports.envoy, Token::of("dam.operator").sign());
-    let ask = |name: &'static str| {
-        let ask = Ask::get(&own(name)).bearer(&token);
-        std::thread::spawn(move || ask.send(port).status)
-    };
-    let first = ask("leads");
-    while world.backend.user_calls() == 0 {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    let second = ask("waits");
-    assert_eq!((first.join().unwrap(), second.join().unwrap()), (200, 200));
-    assert_eq!(world.backend.user_calls(), 1);
-    let leads = of(&jaeger, "leads", ("portcullis", CHECK));
-    let waits = of(&jaeger, "waits", ("portcullis", CHECK));
-    let stage = leads.one("portcullis", "portcullis context");
-    below(&leads, leads.one("portcullis", "GET user_api"), stage);
-    assert!(!waits.has("portcullis", "GET user_api"));
-    let waited = waits.one("portcullis", "portcullis context");
-    assert_eq!(waited.links(), [stage.id.as_str()], "{:#}", waited.raw);
 }
