@@ -31,13 +31,16 @@ impl Issuer {
 
     fn answer(&self, mut stream: TcpStream) -> std::io::Result<()> {
         let mut buffer = [0; 4096];
-        while stream.read(&mut buffer)? > 0 {
+        if stream.read(&mut buffer)? > 0 {
             let broken = self.broken.load(Ordering::SeqCst);
             let (status, body) = match self.keys.lock().unwrap().to_string() {
                 _ if broken => ("500 Broken", String::new()),
                 keys => ("200 OK", keys),
             };
-            let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
+            let head = format!(
+                "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                body.len()
+            );
             stream.write_all((head + &body).as_bytes())?;
         }
         Ok(())
