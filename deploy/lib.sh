@@ -8,7 +8,7 @@ ENVOY_VERSION=1.40.0
 ENVOY_VERSIONS="1.36.4 1.37.0 1.38.3 1.39.3 1.40.0"
 SCHEMATHESIS_VERSION=4.32.5
 JAEGER_VERSION=v1.76.0
-# Of the Go module; its releases are Prometheus 3.N as v0.30N.
+# Of the Go module, whose v0.316 is Prometheus 3.16.
 PROMTOOL_VERSION=v0.316.0
 
 say() { printf '%s\n' "$*"; }
