@@ -49,7 +49,7 @@ def judge(results):
             row |= {"measured": value, "low": low, "high": high, "unit": spec.get("unit", "")}
             met = value >= spec["target"] if spec["op"] == "≥" else value <= spec["target"]
             row["verdict"] = "met" if met else "missed"
-        except (KeyError, ZeroDivisionError, statistics.StatisticsError):
+        except (KeyError, IndexError, ZeroDivisionError, statistics.StatisticsError):
             pass
         rows.append(row)
     return rows

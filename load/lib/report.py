@@ -57,6 +57,8 @@ def ratios(variants):
 
 def section(name, found, source, out):
     lines = [f"## {name}\n", found["about"] + "\n"]
+    if "made" in found:
+        lines.append(f"Made {found['made']}.\n")
     if found["void"]:
         return lines + [f"Not run: {found['void']}\n"]
     for case, variants in found["cases"].items():
