@@ -1,4 +1,4 @@
-# Shared by deploy/quickstart, load/compare and tests/run; sourced, never run.
+# Shared by deploy/quickstart, load/run and tests/run; sourced, never run.
 # Expects `set -euo pipefail`. Defines: root, target, say, die, need, find_envoy, envoy_of, find_schemathesis, find_jaeger, find_promtool, free, await.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

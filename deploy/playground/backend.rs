@@ -14,7 +14,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, UPGRADE};
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use http_body_util::combinators::BoxBody;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -131,6 +131,10 @@ impl Backend {
             _ => self.count(request.headers()),
         }
         if self.fixed {
+            if !request.body().is_end_stream() {
+                // A body that was not read would end the connection.
+                request.into_body().collect().await?;
+            }
             return Ok(Response::new(echo::full("{\"ok\":true}\n")));
         }
         if request.headers().get(UPGRADE).is_some_and(|v| v.as_bytes() == b"websocket") {

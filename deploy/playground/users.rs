@@ -1,13 +1,14 @@
 //! The users whom the playground's user API knows, in the CWMS profile's shape: four by name, and
-//! as many as a load figure needs, who are called `load.` and a number.
+//! as many as a load figure needs, who are called `load.` and a
+//! number, or more of them with dots between.
 
 use serde_json::{Value, json};
 
 /// The profile of `user`, compared without regard to case; `None` for a stranger.
 pub(crate) fn profile(user: &str) -> Option<Value> {
     let name = user.to_ascii_lowercase();
-    let number = name.strip_prefix("load.").and_then(|number| number.parse::<u32>().ok());
-    let (roles, privileges) = match if number.is_some() { "dam.operator" } else { &name } {
+    let numbered = name.strip_prefix("load.").is_some_and(digits);
+    let (roles, privileges) = match if numbered { "dam.operator" } else { &name } {
         "dam.operator" => (
             json!({ "SPK": ["dam_operator", "CWMS Users"] }),
             json!([
@@ -26,6 +27,11 @@ pub(crate) fn profile(user: &str) -> Option<Value> {
         "roles": roles,
         "ts-group-privileges": privileges,
     }))
+}
+
+/// A number, or several with dots between.
+fn digits(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit() || b == b'.')
 }
 
 fn privilege(code: u32, id: &str, privilege: &str, embargo: u32) -> Value {

@@ -82,7 +82,7 @@ async fn grpc(
     *request.method_mut() = Method::POST;
     request.uri_mut().clone_from(uri);
     for (name, value) in
-        [("content-type", "application/grpc"), ("te", "trailers"), ("grpc-timeout", "500m")]
+        [("content-type", "application/grpc"), ("te", "trailers"), ("grpc-timeout", "5S")]
     {
         request.headers_mut().insert(name, HeaderValue::from_static(value));
     }

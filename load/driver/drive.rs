@@ -18,6 +18,8 @@ type Anything = Box<dyn std::error::Error + Send + Sync>;
 
 /// Longest latency that is told apart, in microseconds.
 const LONGEST: u64 = 120_000_000;
+/// How long after the end requests still begin that were due before it.
+const GRACE: Duration = Duration::from_secs(1);
 /// Wrong answers that are shown in full.
 const SHOWN: usize = 8;
 
@@ -89,11 +91,19 @@ struct Shared {
     /// Requests that are due, in an open loop.
     due: Semaphore,
     over: AtomicBool,
+    /// How many requests there may be: of an open loop, once its schedule is at its end, as many
+    /// as were due.
+    planned: AtomicU64,
 }
 
 impl Shared {
     fn end(&self) -> Instant {
         self.begin + Duration::from_secs_f64(self.plan.seconds)
+    }
+
+    /// Lets every place that waits for its turn see that there is none.
+    fn wake(&self) {
+        self.due.add_permits(self.plan.connections * self.plan.streams);
     }
 
     fn intended(&self, n: u64) -> Option<Instant> {
@@ -128,7 +138,8 @@ pub(crate) async fn run(plan: Plan, deck: Arc<Deck>) -> Result<Driven, Anything>
     let (due, over) = (Semaphore::new(0), AtomicBool::new(false));
     let began = Instant::now() + Duration::from_millis(20);
     let lag = Histogram::new_with_bounds(1, LONGEST, 3)?;
-    let shared = Arc::new(Shared { plan, deck, begin: began, next: AtomicU64::new(0), due, over });
+    let (next, planned) = (AtomicU64::new(0), AtomicU64::new(plan.requests));
+    let shared = Arc::new(Shared { plan, deck, begin: began, next, due, over, planned });
     let clock = {
         let shared = Arc::clone(&shared);
         std::thread::spawn(move || schedule(&shared, lag))
@@ -162,12 +173,20 @@ fn schedule(shared: &Shared, mut lag: Histogram<u64>) -> (u64, Histogram<u64>) {
         shared.due.add_permits(1);
         n += 1;
     }
-    // What is due stays due; a place that finds nothing more ends.
+    // What is due may still begin for a while; a place that finds nothing more ends.
     if shared.plan.rate.is_some() {
-        while shared.due.available_permits() > 0 && !shared.over.load(Ordering::Relaxed) {
+        let last = Instant::now() + GRACE;
+        while shared.due.available_permits() > 0
+            && Instant::now() < last
+            && !shared.over.load(Ordering::Relaxed)
+        {
             std::thread::sleep(Duration::from_millis(1));
         }
-        shared.due.close();
+        if shared.due.available_permits() > 0 {
+            shared.over.store(true, Ordering::Relaxed);
+        }
+        shared.planned.store(n, Ordering::Relaxed);
+        shared.wake();
     }
     (n, lag)
 }
@@ -180,18 +199,17 @@ async fn place(mut connection: Connection, shared: &Shared) -> Result<Tally, Any
     tokio::time::sleep_until(shared.begin.into()).await;
     loop {
         if plan.rate.is_some() {
-            let Ok(permit) = shared.due.acquire().await else { break };
-            permit.forget();
+            shared.due.acquire().await?.forget();
         } else if Instant::now() >= shared.end() {
             break;
         }
         let n = shared.next.fetch_add(1, Ordering::Relaxed);
-        if n >= plan.requests || shared.over.load(Ordering::Relaxed) {
+        if n >= shared.planned.load(Ordering::Relaxed) || shared.over.load(Ordering::Relaxed) {
             break;
         }
         let Some((kind_place, kind, item)) = shared.deck.draw(n) else {
             shared.over.store(true, Ordering::Relaxed);
-            shared.due.close();
+            shared.wake();
             break;
         };
         let now = Instant::now();

@@ -102,6 +102,13 @@ fn told(shape: &Shape, deck: &Deck, driven: &Driven) -> Value {
         if rate < KEPT * shape.rate {
             void.push(format!("saturated: {rate:.0} requests a second of {:.0}", shape.rate));
         }
+        // Places were busy, or the tokens came to their end.
+        if answered < *planned {
+            void.push(format!(
+                "saturated: {} of {planned} requests never began",
+                planned - answered
+            ));
+        }
     }
     let saturated = busy.is_some_and(|busy| busy > BUSY * shape.threads as f64);
     if shape.open && saturated {
@@ -125,25 +132,30 @@ struct Shape {
     cpu: Option<f64>,
 }
 
-fn run(args: &Args) -> Result<bool, Anything> {
-    let text = std::fs::read_to_string(&args.plan)?;
-    let plan: Plan = serde_json::from_str(&text)?;
-    plan.check()?;
+/// Plays a plan that was found sound.
+async fn drive(plan: Plan) -> Result<Value, Anything> {
     let deck = Arc::new(Deck::new(&plan)?);
-    let runtime = if plan.threads == 1 {
-        tokio::runtime::Builder::new_current_thread().enable_all().build()?
-    } else {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        builder.worker_threads(plan.threads).enable_all().build()?
-    };
     let shape = Shape {
         open: plan.rate.is_some(),
         rate: plan.rate.unwrap_or_default(),
         threads: plan.threads,
         cpu: cpu(),
     };
-    let driven = runtime.block_on(drive::run(plan, Arc::clone(&deck)))?;
-    let told = told(&shape, &deck, &driven);
+    let driven = drive::run(plan, Arc::clone(&deck)).await?;
+    Ok(told(&shape, &deck, &driven))
+}
+
+fn run(args: &Args) -> Result<bool, Anything> {
+    let text = std::fs::read_to_string(&args.plan)?;
+    let plan: Plan = serde_json::from_str(&text)?;
+    plan.check()?;
+    let runtime = if plan.threads == 1 {
+        tokio::runtime::Builder::new_current_thread().enable_all().build()?
+    } else {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(plan.threads).enable_all().build()?
+    };
+    let told = runtime.block_on(drive(plan))?;
     println!("{told}");
     Ok(told.get("void").and_then(Value::as_array).is_some_and(Vec::is_empty))
 }
@@ -158,3 +170,6 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

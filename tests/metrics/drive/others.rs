@@ -53,7 +53,7 @@ pub(super) fn opa() -> Seen {
     it.until(&[&calls("opa", "ok")], |it| _ = it.ask("/more", ""));
     opa.process.signal("KILL");
     opa.process.ended(Duration::from_secs(15));
-    let stale = "portcullis_checks_stale_total{part=\"decision\"}";
+    let stale = "portcullis_degraded_answers_total{mark=\"stale\",part=\"decision\"}";
     it.until(&[stale, &calls("opa", "unreachable")], |it| _ = it.ask("/more", ""));
     it.seen
 }

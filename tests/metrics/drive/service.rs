@@ -108,7 +108,7 @@ fn failing(it: &mut Watched, token: &str) {
     it.until(
         &[
             "portcullis_checks_total{outcome=\"unavailable\",reason=\"user_api_unavailable\",route=\"collection\"}",
-            "portcullis_checks_stale_total{part=\"context\"}",
+            "portcullis_degraded_answers_total{mark=\"stale\",part=\"context\"}",
             "portcullis_dependency_breaker_state",
             &calls("user_api", "failed"), &calls("user_api", "open"),
         ],
@@ -158,7 +158,7 @@ fn keys_come_and_go(it: &mut Watched, issuer: &Issuer) {
     it.until(&["portcullis_issuer_keys"], |_| {});
     issuer.broken.store(true, Ordering::SeqCst);
     it.until(
-        &["portcullis_checks_stale_total{part=\"token\"}", &calls("jwks:second", "failed")],
+        &["portcullis_degraded_answers_total{mark=\"stale\",part=\"token\"}", &calls("jwks:second", "failed")],
         |it| _ = it.ask(OWN, &token),
     );
     issuer.broken.store(false, Ordering::SeqCst);

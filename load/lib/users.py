@@ -1,0 +1,61 @@
+"""The scenario of ever more users: fills the caches, then measures known users among all."""
+
+import time
+
+from . import judge
+from .parts import Void
+
+# Tokens of one file: minted, sent once, thrown away.
+BATCH = 50_000
+# Users among whom a measurement chooses.
+SAMPLE = 20_000
+
+
+def fill(playing, variant, case, have, size):
+    """Brings users `have` to `size`, and keeps some of their tokens for the measurement."""
+    stage, spec = playing.stage, playing.scenario["tokens"]["users"]
+    sample = stage.folder / "tokens-sample"
+    every = max(1, size // SAMPLE)
+    while have < size:
+        count = min(BATCH, size - have)
+        playing.fresh += 1
+        path = stage.tokens("users", {**spec, "count": count}, f".{playing.fresh}")
+        with open(path, encoding="utf-8") as lines, open(sample, "a", encoding="utf-8") as out:
+            out.writelines(line for n, line in enumerate(lines) if n % every == 0)
+        playing.tokens["users"] = path
+        once = [{**ask, "order": "once"} for ask in case["drive"]["asks"]]
+        found = playing.drive(variant, {"drive": {"connections": 8, "streams": 4, "asks": once}}, 600)
+        if found["void"]:
+            raise Void("; ".join(found["void"] + found["shown"]))
+        path.unlink()
+        have += count
+    playing.tokens["users"] = sample
+    return have
+
+
+def play(playing):
+    playing.scenario["tokens"]["users"]["count"] = 1
+    playing.set_up()
+    variant, case = playing.variants["portcullis"], playing.scenario["cases"][0]
+    most = playing.options.users
+    sizes = [size for size in playing.scenario["users"] if size < most] + [most]
+    rounds = min(playing.options.rounds, playing.scenario["rounds"])
+    results, memory, have = {}, [], 0
+    for size in sizes:
+        have = fill(playing, variant, case, have, size)
+        # The allocator gives back what the load freed a moment later.
+        time.sleep(2)
+        resident, _ = variant["server"].memory_mib()
+        found = judge.metrics(variant["server"].admin)
+        caches = {labels[0][1]: value for (name, labels), value in found.items() if name == "portcullis_cache_size_bytes"}
+        entries = {labels[0][1]: value for (name, labels), value in found.items() if name == "portcullis_cache_entries"}
+        memory.append({"users": size, "resident_mib": resident, "accounted_bytes": caches, "entries": entries})
+        seconds = playing.options.seconds
+        results[f"{size} users"] = {"portcullis": [playing.drive(variant, case, seconds) for _ in range(rounds)]}
+    first, last = memory[0], memory[-1]
+    grown = (last["resident_mib"] - first["resident_mib"]) * (1 << 20) / max(last["users"] - first["users"], 1)
+    each = {name: last["accounted_bytes"][name] / entries for name, entries in last["entries"].items() if entries}
+    playing.extra = {"memory": memory, "bytes_per_user": grown, "accounted_bytes_each": each,
+                     "million_users_mib": first["resident_mib"] + grown * 1e6 / (1 << 20),
+                     "users": last["users"]}
+    return results

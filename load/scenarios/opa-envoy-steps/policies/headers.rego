@@ -1,0 +1,3 @@
+package headers
+
+decision := {"allow": true, "reason": "named", "headers": {"x-ext-auth-allow": "yes"}}

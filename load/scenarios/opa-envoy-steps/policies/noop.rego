@@ -1,0 +1,3 @@
+package noop
+
+decision := {"allow": true, "reason": "noop"}
