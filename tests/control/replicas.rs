@@ -87,6 +87,9 @@ fn s5_8_a_lost_role_is_denied_by_three_replicas_within_a_second() {
     let times = (0..3).map(|n| {
         server.kill();
         until("they notice", || replicas.iter().all(|replica| !replica.is_subscribed()));
+        let alone = replicas[n % 3].control(&["invalidate", "user", ISSUER, "sub-dam.operator"]);
+        assert!(!alone.status.success(), "{alone:?}");
+        assert!(replicas[n % 3].metric("portcullis_invalidations_failed_total") >= 1.0);
         server.run();
         for name in NAMES {
             admit(&server, name, "on");
@@ -97,6 +100,7 @@ fn s5_8_a_lost_role_is_denied_by_three_replicas_within_a_second() {
     });
     let times = times.collect();
     assert!(median(times, "after a restart of Redis") < SECOND);
+    assert!(replicas[0].metric("portcullis_subscriptions_total") >= 4.0, "once, and thrice anew");
 }
 
 const ASKED: &str = "portcullis_invalidations_total{how=\"asked\",kind=\"user\"}";

@@ -147,7 +147,9 @@ fn known(samples: &[Sample]) {
                 "dependency" => value == "user_api",
                 "door" => ["check", "admin"].contains(&value.as_str()),
                 "stage" => ["route", "authn", "context", "policy"].contains(&value.as_str()),
+                "mark" => ["stale", "open"].contains(&value.as_str()),
                 "revision" | "version" | "le" | "cache" | "result" | "part" => true,
+                "how" | "kind" => name.starts_with("portcullis_invalidations"),
                 _ => false,
             };
             assert!(is_known, "{name}: {label}={value}");

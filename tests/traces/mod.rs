@@ -251,6 +251,16 @@ fn o02_the_process_decides_and_ends_in_time_whatever_the_collector_does() {
         }
         assert!(world.metric("portcullis_trace_spans_dropped_total", &[]) > 0.5, "{endpoint}");
         assert!(world.metric("portcullis_trace_spans_exported_total", &[]) < 0.5, "{endpoint}");
+        if endpoint.ends_with(":1") {
+            let start = std::time::Instant::now();
+            while world.metric("portcullis_trace_spans_failed_total", &[]) < 0.5 {
+                assert!(
+                    start.elapsed() < std::time::Duration::from_secs(60),
+                    "refused, not failed"
+                );
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        }
         // Within 15 s, though a batch may take 30.
         world.end_portcullis();
     }

@@ -158,7 +158,10 @@ fn keys_come_and_go(it: &mut Watched, issuer: &Issuer) {
     it.until(&["portcullis_issuer_keys"], |_| {});
     issuer.broken.store(true, Ordering::SeqCst);
     it.until(
-        &["portcullis_degraded_answers_total{mark=\"stale\",part=\"token\"}", &calls("jwks:second", "failed")],
+        &[
+            "portcullis_degraded_answers_total{mark=\"stale\",part=\"token\"}",
+            &calls("jwks:second", "failed"),
+        ],
         |it| _ = it.ask(OWN, &token),
     );
     issuer.broken.store(false, Ordering::SeqCst);
