@@ -27,6 +27,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Streams of one connection at once, and streams that a peer may reset before they were served:
 /// Portcullis' defaults.
 const STREAMS: u32 = 1024;
+// As in src/serve/connection.rs; a test compares them.
+const MAX_HEADER_BYTES: u32 = 64 * 1024;
+const STREAM_WINDOW: u32 = 256 * 1024;
+const CONNECTION_WINDOW: u32 = 4 << 20;
 
 #[derive(Debug, Parser)]
 struct Args {
@@ -83,6 +87,9 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(STREAMS)
                 .max_pending_accept_reset_streams(Some(1024))
+                .max_header_list_size(MAX_HEADER_BYTES)
+                .initial_stream_window_size(STREAM_WINDOW)
+                .initial_connection_window_size(CONNECTION_WINDOW)
                 .keep_alive_interval(Some(Duration::from_secs(30)));
             // Envoy going away is no news.
             drop(connection.serve_connection(TokioIo::new(stream), service).await);

@@ -73,3 +73,27 @@ fn s10_1_a_figure_is_void_unless_all_was_as_expected() {
         assert!(said.contains(says), "{from} to {to}: {said}");
     }
 }
+
+#[test]
+fn s10_1_the_yardstick_has_the_same_transport() {
+    let text = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let (ours, yardstick) = (text("src/serve/connection.rs"), text("load/always_allow.rs"));
+    for name in ["MAX_HEADER_BYTES", "STREAM_WINDOW", "CONNECTION_WINDOW"] {
+        let of = |text: &str| {
+            let start = format!("const {name}: ");
+            text.lines().find(|line| line.starts_with(&start)).map(str::to_owned)
+        };
+        assert!(of(&ours).is_some(), "{name} has gone from the door");
+        assert_eq!(of(&yardstick), of(&ours));
+    }
+    for setting in [
+        ".timer(TokioTimer",
+        ".max_pending_accept_reset_streams(",
+        ".max_header_list_size(",
+        ".initial_stream_window_size(",
+        ".initial_connection_window_size(",
+        ".keep_alive_interval(",
+    ] {
+        assert!(ours.contains(setting) && yardstick.contains(setting), "{setting}");
+    }
+}
