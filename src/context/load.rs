@@ -114,7 +114,7 @@ impl Job {
             self.shared.install(self.ask.key, profile);
             return Loaded::Found(Arc::clone(profile), CacheState::Store);
         }
-        match self.api.call(self.ask.url.clone(), &self.bearer).await {
+        match self.api.call(self.ask.url.clone(), &self.ask.user, &self.bearer).await {
             Call::Answer(answer) => self.answered(answer, now, life, stored).await,
             Call::Refused(refusal) => {
                 if let Some(last) = self.shared.last(&self.ask.key) {

@@ -166,7 +166,23 @@ impl Http {
     /// If no whole answer came within the time-out and the size cap.
     pub async fn get(&self, url: Url, headers: HeaderMap) -> Result<Response, CallError> {
         let client = &self.0.client;
-        self.call(|| client.get(url.clone()).headers(headers.clone()), |_| None).await
+        self.call(|| client.get(url.clone()).headers(headers.clone()), |_| None, None).await
+    }
+
+    /// As [`Http::get`], for what is `about` one user (a hash of who it is): see
+    /// [`Guard::call_about`].
+    ///
+    /// # Errors
+    /// If no whole answer came within the time-out and the size cap.
+    pub async fn get_about(
+        &self,
+        about: u64,
+        url: Url,
+        headers: HeaderMap,
+    ) -> Result<Response, CallError> {
+        let client = &self.0.client;
+        let request = || client.get(url.clone()).headers(headers.clone());
+        self.call(request, |_| None, Some(about)).await
     }
 
     /// As [`Http::get`], by `POST` with `body`. For questions only: a call may be made twice.
@@ -184,17 +200,18 @@ impl Http {
     ) -> Result<Response, CallError> {
         let client = &self.0.client;
         let request = || client.post(url.clone()).headers(headers.clone()).body(body.clone());
-        self.call(request, judge).await
+        self.call(request, judge, None).await
     }
 
     async fn call(
         &self,
         request: impl Fn() -> reqwest::RequestBuilder,
         special: fn(&Response) -> Option<Answer>,
+        about: Option<u64>,
     ) -> Result<Response, CallError> {
         let inner = &*self.0;
         let judge = |answer: &Response| special(answer).unwrap_or_else(|| judge(answer.status));
-        inner.guard.call(None, true, judge, || inner.send(request())).await
+        inner.guard.call_about(about, None, true, judge, || inner.send(request())).await
     }
 }
 
