@@ -200,7 +200,7 @@ fn describe(state: &IssuerState) -> String {
         (count, Some(at)) => format!("{count} keys, last loaded {}", at.rfc3339()),
         (count, None) => format!("{count} keys"),
     };
-    match state.last_error {
+    match &state.last_error {
         Some(error) => format!("{keys}; last fetch failed: {error}"),
         None => keys,
     }

@@ -83,26 +83,35 @@ impl Fetcher {
     }
 
     /// One fetch: discovery where configured, then the key set.
-    pub(super) async fn fetch(&self) -> Result<Fetched, &'static str> {
+    ///
+    /// # Errors
+    /// The URL that failed, without its query, and why.
+    pub(super) async fn fetch(&self) -> Result<Fetched, Arc<str>> {
         let url = match &self.source {
             Source::Jwks(url) => url.clone(),
             Source::Discovery { document, issuer, host } => {
-                let answer = self.get(document.clone()).await?;
-                self.keys_url(&answer.body, issuer, host)?
+                let answer = self.get(document).await?;
+                let found = self.keys_url(&answer.body, issuer, host);
+                found.map_err(|why| failure(document, why))?
             }
         };
-        let answer = self.get(url).await?;
-        let parsed = jwks::parse(&answer.body)?;
+        let answer = self.get(&url).await?;
+        let parsed = jwks::parse(&answer.body).map_err(|why| failure(&url, why))?;
+        if parsed.keys.is_empty() {
+            return Err(failure(&url, "the key set holds no usable key"));
+        }
         let body = Digest::of("jwks", &answer.body);
         Ok(Fetched { parsed, body, fresh_for: answer.fresh_for })
     }
 
-    async fn get(&self, url: Url) -> Result<Response, &'static str> {
+    async fn get(&self, url: &Url) -> Result<Response, Arc<str>> {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        let answer =
-            self.http.get(url, headers).await.map_err(crate::dependency::CallError::as_str)?;
-        if answer.status == 200 { Ok(answer) } else { Err("the answer's status is not 200") }
+        match self.http.get(url.clone(), headers).await {
+            Ok(answer) if answer.status == 200 => Ok(answer),
+            Ok(answer) => Err(failure(url, &format!("it answers with status {}", answer.status))),
+            Err(error) => Err(failure(url, error.as_str())),
+        }
     }
 
     /// `jwks_uri` of a discovery document that is the issuer's own, on the issuer's host or a
@@ -123,6 +132,13 @@ impl Fetcher {
         }
         Ok(url)
     }
+}
+
+/// What failed and why, for people. A query may hold what is none of theirs.
+fn failure(url: &Url, why: &str) -> Arc<str> {
+    let mut shown = url.clone();
+    shown.set_query(None);
+    format!("{shown}: {why}").into()
 }
 
 fn discovery(issuer: &str, url: &Url) -> Result<Source, Problem> {

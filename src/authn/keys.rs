@@ -27,15 +27,15 @@ pub struct IssuerState {
     pub keys: usize,
     /// When keys were last fetched or read well.
     pub last_good: Option<Now>,
-    /// Why the last fetch failed, if it did; static text.
-    pub last_error: Option<&'static str>,
+    /// What the last fetch failed at and why, if it did.
+    pub last_error: Option<Arc<str>>,
 }
 
 /// What last happened.
 #[derive(Debug, Default)]
 struct State {
     good: Option<Now>,
-    error: Option<&'static str>,
+    error: Option<Arc<str>>,
     body: Option<Digest>,
     /// When a token with an unknown key last caused a fetch.
     asked: Option<Now>,
@@ -66,7 +66,7 @@ pub(super) struct Keys {
     required: bool,
     set: ArcSwap<KeySet>,
     fetcher: Option<Fetcher>,
-    flight: Flight<(), Result<Duration, &'static str>>,
+    flight: Flight<(), Result<Duration, Arc<str>>>,
     /// Tokens that wait for a fetch on their behalf.
     asked: Flight<(), ()>,
     state: Mutex<State>,
@@ -111,7 +111,7 @@ impl Keys {
     pub(super) fn seeded(self: Arc<Self>, before: &Self) -> Arc<Self> {
         self.set.store(before.set.load_full());
         let theirs = before.state();
-        let (good, error, body) = (theirs.good, theirs.error, theirs.body);
+        let (good, error, body) = (theirs.good, theirs.error.clone(), theirs.body);
         drop(theirs);
         let mut state = self.state();
         (state.good, state.error, state.body) = (good, error, body);
@@ -141,7 +141,7 @@ impl Keys {
             required: self.required,
             keys: self.set.load().keys.len(),
             last_good: state.good,
-            last_error: state.error,
+            last_error: state.error.clone(),
         }
     }
 
@@ -238,24 +238,24 @@ impl Keys {
     }
 
     /// Fetches, or waits for the fetch that is under way. Returns when to fetch next.
-    async fn refresh(self: &Arc<Self>) -> Result<Duration, &'static str> {
+    async fn refresh(self: &Arc<Self>) -> Result<Duration, Arc<str>> {
         let this = Arc::clone(self);
         let (_, result) = self.flight.join((), || async move { this.fetch().await }).await;
-        result.unwrap_or(Err("the fetch failed inside"))
+        result.unwrap_or_else(|| Err("the fetch failed inside".into()))
     }
 
-    async fn fetch(&self) -> Result<Duration, &'static str> {
-        let Some(fetcher) = &self.fetcher else { return Err("nothing to fetch") };
+    async fn fetch(&self) -> Result<Duration, Arc<str>> {
+        let Some(fetcher) = &self.fetcher else { return Err("nothing to fetch".into()) };
         let result = match fetcher.fetch().await {
-            Ok(brought) => self.take(brought),
+            Ok(brought) => self.take(brought).map_err(Into::into),
             Err(error) => Err(error),
         };
-        if let Err(error) = result {
+        if let Err(error) = &result {
             // One line for each change, not for each try.
-            if self.state().error.replace(error) == Some(error) {
-                tracing::debug!(issuer = %self.name, error, "the issuer's keys: still the same");
+            if self.state().error.replace(Arc::clone(error)).as_ref() == Some(error) {
+                tracing::debug!(issuer = %self.name, %error, "the issuer's keys: still the same");
             } else {
-                tracing::warn!(issuer = %self.name, error, "the issuer's keys could not be fetched");
+                tracing::warn!(issuer = %self.name, %error, "the issuer's keys could not be fetched");
             }
         }
         result

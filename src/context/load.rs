@@ -124,7 +124,7 @@ impl Job {
             self.shared.install(self.ask.key, profile);
             return Loaded::Found(Arc::clone(profile), CacheState::Store);
         }
-        match self.api.call(self.ask.url.clone(), &self.bearer).await {
+        match self.api.call(self.ask.url.clone(), &self.ask.user, &self.bearer).await {
             Call::Answer(answer) => {
                 let loaded = self.answered(answer, now, life, stored).await;
                 if let (Loaded::Found(profile, _), Some(generation)) = (&loaded, generation) {

@@ -12,7 +12,7 @@ use super::config::{ApiKey, Credential, UserApi};
 use super::json;
 use super::profile::Answer;
 use crate::dependency::{CallError, Clients, Http, HttpOptions, Response, UrlTemplate, bearer};
-use crate::model::{Code, Problem, Refusal, Secret};
+use crate::model::{Code, Digest, Problem, Refusal, Secret};
 use crate::telemetry::Metrics;
 
 /// Longest `Retry-After` that is passed on, in seconds.
@@ -123,8 +123,8 @@ impl Api {
         self.key.is_none()
     }
 
-    /// Gets `url`, with `token` or with the key of ours.
-    pub(super) async fn call(&self, url: Url, token: &Secret<String>) -> Call {
+    /// Gets `url` about `user`, with `token` or with the key of ours.
+    pub(super) async fn call(&self, url: Url, user: &Digest, token: &Secret<String>) -> Call {
         let (name, value) = match &self.key {
             Some((name, value)) => (name.clone(), value.clone()),
             None => match bearer(token) {
@@ -135,7 +135,8 @@ impl Api {
         let mut headers = HeaderMap::with_capacity(2);
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(name, value);
-        match self.http.get(url, headers).await {
+        let about = user.as_bytes().first_chunk().copied().map_or(0, u64::from_le_bytes);
+        match self.http.get_about(about, url, headers).await {
             Ok(response) => self.read(&response),
             Err(error) => Call::Failed(failure_of(error)),
         }
@@ -191,7 +192,9 @@ fn failure_of(error: CallError) -> Failure {
     let detail = match error {
         CallError::Shed => "too many calls to the user API are waiting",
         CallError::Open => "the user API is not called: it failed too often lately",
-        CallError::Unreachable => "the user API cannot be reached",
+        CallError::Unreachable | CallError::NoName | CallError::NotListening | CallError::NoTls => {
+            "the user API cannot be reached"
+        }
         CallError::Timeout => "the user API did not answer in time",
         CallError::TooLarge => "the user API's answer is too large",
         CallError::Broken => "the user API's answer broke off or is not HTTP",

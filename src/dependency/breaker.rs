@@ -74,6 +74,8 @@ pub(super) enum Sign {
 
 /// Width of the window in which failures are weighed against all calls.
 const WINDOW: Duration = Duration::from_secs(10);
+/// So many are remembered whom failures were about.
+const BLAMED: usize = 64;
 /// What is told of a slow call.
 const SLOW: &str = "it answers slowly";
 
@@ -94,6 +96,9 @@ struct State {
     epoch: u64,
     in_a_row: u32,
     window: Window,
+    /// Whom failures of late were answers about. Each counts once: one user whom the dependency
+    /// chokes on must not take it from all others.
+    blamed: Vec<u64>,
     last_error: Option<(&'static str, Instant)>,
 }
 
@@ -131,6 +136,7 @@ impl Breaker {
             epoch: 0,
             in_a_row: 0,
             window,
+            blamed: Vec::new(),
             last_error: None,
         };
         Self {
@@ -188,9 +194,13 @@ impl Breaker {
     }
 
     /// Counts a call and says whether it is one failure too many.
-    fn count(&self, state: &mut State, sign: Sign, now: Instant) -> bool {
+    fn count(&self, state: &mut State, sign: Sign, about: Option<u64>, now: Instant) -> bool {
         if now.saturating_duration_since(state.window.start) >= WINDOW {
             state.window = Window { start: now, calls: 0, bad: 0 };
+            state.blamed.clear();
+        }
+        if matches!(sign, Sign::Bad(_)) && about.is_some_and(|about| state.blames(about)) {
+            return false;
         }
         let window = &mut state.window;
         match sign {
@@ -223,6 +233,18 @@ impl Breaker {
 }
 
 impl State {
+    /// Whether a failure was about this one before; from now on it was.
+    fn blames(&mut self, about: u64) -> bool {
+        let known = self.blamed.contains(&about);
+        if !known {
+            if self.blamed.len() >= BLAMED {
+                self.blamed.remove(0);
+            }
+            self.blamed.push(about);
+        }
+        known
+    }
+
     fn turn(&mut self, to: Position, now: Instant) {
         // Open and trying again are one state to those who ask since when it fails.
         if self.position == Position::Closed || to == Position::Closed {
@@ -236,8 +258,8 @@ impl State {
 }
 
 impl Permit<'_> {
-    /// The call ended at `now` with this sign.
-    pub(super) fn end(mut self, sign: Sign, now: Instant) {
+    /// The call ended at `now` with this sign. A bad one may be `about` one user alone.
+    pub(super) fn end(mut self, sign: Sign, about: Option<u64>, now: Instant) {
         let breaker = self.breaker;
         let slow = now.saturating_duration_since(self.began) > breaker.slow_after;
         let sign = if slow && sign == Sign::Good { Sign::Bad(SLOW) } else { sign };
@@ -249,14 +271,19 @@ impl Permit<'_> {
             return;
         }
         match (std::mem::take(&mut self.probe), sign) {
+            // What fails is known to fail: it says nothing, and whoever comes next tries.
+            (true, Sign::Bad(_)) if about.is_some_and(|about| state.blames(about)) => {
+                state.turn(Position::Open(now), now);
+            }
             (true, Sign::Bad(error)) => breaker.open(&mut state, error, now),
             (true, Sign::Good | Sign::There) => {
                 let failed_for = now.saturating_duration_since(state.since);
                 state.turn(Position::Closed, now);
+                state.blamed.clear();
                 tracing::info!(dependency = %breaker.name, ?failed_for, "called again: it is back");
             }
             (false, sign) => {
-                if breaker.count(&mut state, sign, now)
+                if breaker.count(&mut state, sign, about, now)
                     && let Sign::Bad(error) = sign
                 {
                     breaker.open(&mut state, error, now);

@@ -12,9 +12,18 @@ pub enum CallError {
     /// Not called: the dependency failed too often lately, and it is not yet time to try again.
     #[error("not called: it failed too often lately")]
     Open,
-    /// No connection: name resolution, TCP or TLS failed.
+    /// No connection, and more is not known.
     #[error("no connection")]
     Unreachable,
+    /// No connection: the host's name does not resolve.
+    #[error("no connection: the name does not resolve")]
+    NoName,
+    /// No connection: the port is closed.
+    #[error("no connection: nobody listens there")]
+    NotListening,
+    /// No connection: no TLS is spoken there, or its certificate is not trusted for the name.
+    #[error("no connection: TLS failed")]
+    NoTls,
     /// No whole answer in time; the wait for a free place counts.
     #[error("no answer in time")]
     Timeout,
@@ -39,11 +48,19 @@ impl CallError {
         match self {
             Self::Shed => Some(CallOutcome::Shed),
             Self::Open => Some(CallOutcome::Open),
-            Self::Unreachable => Some(CallOutcome::Unreachable),
+            Self::Unreachable | Self::NoName | Self::NotListening | Self::NoTls => {
+                Some(CallOutcome::Unreachable)
+            }
             Self::Timeout => Some(CallOutcome::Timeout),
             Self::TooLarge | Self::Broken | Self::Refused(_) => Some(CallOutcome::Failed),
             Self::Invalid(_) => None,
         }
+    }
+
+    /// Whether no connection was had.
+    #[must_use]
+    pub fn is_unreachable(self) -> bool {
+        matches!(self, Self::Unreachable | Self::NoName | Self::NotListening | Self::NoTls)
     }
 
     /// As static text, for states that are shown.
@@ -53,6 +70,9 @@ impl CallError {
             Self::Shed => "not called: too many calls are waiting",
             Self::Open => "not called: it failed too often lately",
             Self::Unreachable => "no connection",
+            Self::NoName => "no connection: the name does not resolve",
+            Self::NotListening => "no connection: nobody listens there",
+            Self::NoTls => "no connection: TLS failed",
             Self::Timeout => "no answer in time",
             Self::TooLarge => "the answer is too large",
             Self::Broken => "the answer broke off or is not HTTP",
@@ -65,7 +85,7 @@ impl From<&reqwest::Error> for CallError {
     fn from(error: &reqwest::Error) -> Self {
         // A connect time-out is both; the dependency could not be reached.
         if error.is_connect() {
-            Self::Unreachable
+            unreachable_because(error)
         } else if error.is_timeout() {
             Self::Timeout
         } else if error.is_builder() {
@@ -74,4 +94,37 @@ impl From<&reqwest::Error> for CallError {
             Self::Broken
         }
     }
+}
+
+/// Why no connection was had, as far as the causes of `error` tell.
+fn unreachable_because(error: &reqwest::Error) -> CallError {
+    let mut cause = std::error::Error::source(error);
+    while let Some(found) = cause {
+        let io = found.downcast_ref::<std::io::Error>();
+        if io.is_some_and(is_of_tls) {
+            return CallError::NoTls;
+        }
+        if io.is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused) {
+            return CallError::NotListening;
+        }
+        // Its type is private to the HTTP client.
+        if found.to_string().starts_with("dns error") {
+            return CallError::NoName;
+        }
+        cause = found.source();
+    }
+    CallError::Unreachable
+}
+
+/// Whether TLS is what failed; errors of I/O are wrapped into one another.
+fn is_of_tls(error: &std::io::Error) -> bool {
+    let mut error = error;
+    while let Some(inner) = error.get_ref() {
+        if inner.is::<tokio_rustls::rustls::Error>() {
+            return true;
+        }
+        let Some(wrapped) = inner.downcast_ref() else { return false };
+        error = wrapped;
+    }
+    false
 }

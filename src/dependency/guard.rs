@@ -99,10 +99,30 @@ impl Guard {
     where
         F: Future<Output = Result<T, CallError>>,
     {
+        self.call_about(None, deadline, safe_to_retry, judge, attempt).await
+    }
+
+    /// As [`Guard::call`], for a question `about` one user (a hash of who it is): answers that are
+    /// failures count once for each, so that one user whom the dependency chokes on does not take
+    /// it from all others.
+    ///
+    /// # Errors
+    /// As [`Guard::call`].
+    pub async fn call_about<T, F>(
+        &self,
+        about: Option<u64>,
+        deadline: Option<Instant>,
+        safe_to_retry: bool,
+        judge: impl Fn(&T) -> Answer,
+        attempt: impl FnMut() -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<T, CallError>>,
+    {
         let started = Instant::now();
         let own = started.checked_add(self.timeout).unwrap_or(started);
         let until = deadline.map_or(own, |deadline| deadline.min(own));
-        let result = self.within(until, safe_to_retry, &judge, attempt).await;
+        let result = self.within(until, safe_to_retry, (&judge, about), attempt).await;
         let outcome = match &result {
             Ok(answer) => Some(judge(answer).outcome()),
             Err(error) => error.outcome(),
@@ -117,7 +137,7 @@ impl Guard {
         &self,
         until: Instant,
         safe_to_retry: bool,
-        judge: &impl Fn(&T) -> Answer,
+        judge: (&impl Fn(&T) -> Answer, Option<u64>),
         mut attempt: impl FnMut() -> F,
     ) -> Result<T, CallError>
     where
@@ -132,7 +152,9 @@ impl Guard {
         self.budget.deposit();
         let first = self.once(until, judge, attempt()).await;
         let again = safe_to_retry
-            && matches!(first, Err(CallError::Unreachable | CallError::Broken))
+            && first
+                .as_ref()
+                .is_err_and(|error| error.is_unreachable() || *error == CallError::Broken)
             && !self.breaker.refuses(Instant::now())
             && self.budget.withdraw();
         if !again {
@@ -148,7 +170,7 @@ impl Guard {
     async fn once<T>(
         &self,
         until: Instant,
-        judge: &impl Fn(&T) -> Answer,
+        (judge, about): (&impl Fn(&T) -> Answer, Option<u64>),
         attempt: impl Future<Output = Result<T, CallError>>,
     ) -> Result<T, CallError> {
         let permit = self.breaker.permit(Instant::now())?;
@@ -159,7 +181,8 @@ impl Guard {
             Err(error) => sign(*error),
         };
         if let Some(sign) = sign {
-            permit.end(sign, Instant::now());
+            // No answer says nothing of whom it would have been about.
+            permit.end(sign, about.filter(|_| result.is_ok()), Instant::now());
         }
         result
     }
@@ -189,8 +212,12 @@ fn sign(error: CallError) -> Option<Sign> {
         CallError::Shed | CallError::Open | CallError::Invalid(_) => None,
         // One user's answer may be too large.
         CallError::TooLarge => Some(Sign::There),
-        CallError::Unreachable | CallError::Timeout | CallError::Broken | CallError::Refused(_) => {
-            Some(Sign::Bad(error.as_str()))
-        }
+        CallError::Unreachable
+        | CallError::NoName
+        | CallError::NotListening
+        | CallError::NoTls
+        | CallError::Timeout
+        | CallError::Broken
+        | CallError::Refused(_) => Some(Sign::Bad(error.as_str())),
     }
 }

@@ -174,7 +174,24 @@ impl Http {
         let client = &self.0.client;
         let request =
             |more: HeaderMap| client.get(url.clone()).headers(headers.clone()).headers(more);
-        self.call(("GET", &url), request, |_| None).await
+        self.call(("GET", &url), request, |_| None, None).await
+    }
+
+    /// As [`Http::get`], for what is `about` one user (a hash of who it is): see
+    /// [`Guard::call_about`].
+    ///
+    /// # Errors
+    /// If no whole answer came within the time-out and the size cap.
+    pub async fn get_about(
+        &self,
+        about: u64,
+        url: Url,
+        headers: HeaderMap,
+    ) -> Result<Response, CallError> {
+        let client = &self.0.client;
+        let request =
+            |more: HeaderMap| client.get(url.clone()).headers(headers.clone()).headers(more);
+        self.call(("GET", &url), request, |_| None, Some(about)).await
     }
 
     /// As [`Http::get`], by `POST` with `body`. For questions only: a call may be made twice.
@@ -194,7 +211,7 @@ impl Http {
         let request = |more: HeaderMap| {
             client.post(url.clone()).headers(headers.clone()).headers(more).body(body.clone())
         };
-        self.call(("POST", &url), request, judge).await
+        self.call(("POST", &url), request, judge, None).await
     }
 
     async fn call(
@@ -202,6 +219,7 @@ impl Http {
         (method, url): (&'static str, &Url),
         request: impl Fn(HeaderMap) -> reqwest::RequestBuilder,
         special: fn(&Response) -> Option<Answer>,
+        about: Option<u64>,
     ) -> Result<Response, CallError> {
         let inner = &*self.0;
         let judge = |answer: &Response| special(answer).unwrap_or_else(|| judge(answer.status));
@@ -213,7 +231,7 @@ impl Http {
             }
             inner.send(request(headers))
         };
-        let result = inner.guard.call(None, true, judge, attempt).await;
+        let result = inner.guard.call_about(about, None, true, judge, attempt).await;
         if let Some(calling) = calling {
             calling.end(|| inner.told(method, url, &result));
         }

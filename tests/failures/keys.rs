@@ -76,6 +76,20 @@ impl Part for Keys {
         Ask::get(OWN).bearer(&Token::of("dam.operator").signer(signer).sign())
     }
 
+    fn look(&mut self, failure: &str) {
+        let why = match failure {
+            "down" | "unknown kid while down" => "no connection: nobody listens there",
+            "TLS fails" => "no connection: TLS failed",
+            "500" => "it answers with status 500",
+            "no usable key" => "the key set holds no usable key",
+            _ => return,
+        };
+        let why = format!("https://localhost:{}/jwks: {why}", self.server.port);
+        let verbose = Ask::get("/ready?verbose").send(self.world.ports.admin).text();
+        let log = self.world.portcullis.as_ref().unwrap().output();
+        assert!(verbose.contains(&why) && log.contains(&why), "{why}: {verbose}\n{log}");
+    }
+
     fn is_well(&mut self) -> bool {
         let ask = self.ask("");
         let answer = self.world.ask(ask);

@@ -158,7 +158,9 @@ fn felt(part: &mut dyn Part, row: &Row, calls_before: f64) {
             assert_eq!(Some(answer.reason()), row.reason, "{row:?}: {answer:?}");
         }
         if answer.status == 503 {
-            assert!(answer.header("retry-after").parse::<u32>().is_ok(), "{answer:?}");
+            let after = answer.header("retry-after").parse::<u32>();
+            // What the dependency asks for is passed on.
+            assert!(after.is_ok_and(|after| row.failure != "429" || after == 7), "{answer:?}");
         }
     }
     until("audit is written", FELT, || settled(part));

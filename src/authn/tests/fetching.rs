@@ -64,8 +64,8 @@ async fn warm(idp: &Idp, keys: Value) -> (Bench, tokio_util::sync::DropGuard) {
     (bench, running)
 }
 
-fn error(bench: &Bench) -> Option<&'static str> {
-    bench.verifier.states()[0].last_error
+fn error(bench: &Bench) -> Option<Arc<str>> {
+    bench.verifier.states()[0].last_error.clone()
 }
 
 #[tokio::test]

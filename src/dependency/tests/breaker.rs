@@ -17,7 +17,7 @@ fn breaker() -> Breaker {
 /// Calls that end at once, each with its sign.
 fn run(breaker: &Breaker, now: Instant, signs: &[Sign]) {
     for sign in signs {
-        breaker.permit(now).unwrap().end(*sign, now);
+        breaker.permit(now).unwrap().end(*sign, None, now);
     }
 }
 
@@ -73,11 +73,11 @@ fn exactly_one_call_tries_again_and_its_end_decides() {
     let probe = breaker.permit(later).unwrap();
     assert!(is(&breaker, later, BreakerState::HalfOpen));
     assert!((0..100).all(|_| breaker.permit(later).is_err()));
-    probe.end(BAD, later);
+    probe.end(BAD, None, later);
     assert!(breaker.permit(later).is_err(), "open again, and as long");
     let latest = later + Duration::from_secs(1);
     assert_eq!(breaker.state(latest).since, Duration::from_secs(2), "one failure, one since");
-    breaker.permit(latest).unwrap().end(Sign::Good, latest);
+    breaker.permit(latest).unwrap().end(Sign::Good, None, latest);
     assert!(is(&breaker, latest, BreakerState::Closed));
     run(&breaker, latest, &[BAD, BAD]);
     assert!(is(&breaker, latest, BreakerState::Closed), "counts start anew");
@@ -89,7 +89,7 @@ fn a_probe_that_leaves_without_a_word_makes_room_for_the_next() {
     run(&breaker, now, &[BAD; 3]);
     drop(breaker.permit(now + Duration::from_secs(1)).unwrap());
     let later = now + Duration::from_secs(2);
-    breaker.permit(later).unwrap().end(Sign::There, later);
+    breaker.permit(later).unwrap().end(Sign::There, None, later);
     assert!(is(&breaker, later, BreakerState::Closed), "a 404 says that it is back");
 }
 
@@ -99,11 +99,11 @@ fn what_began_before_the_change_says_nothing_after_it() {
     let old: Vec<_> = (0..9).map(|_| breaker.permit(now).unwrap()).collect();
     run(&breaker, now, &[BAD; 3]);
     let mut old = old.into_iter();
-    old.next().unwrap().end(Sign::Good, now);
+    old.next().unwrap().end(Sign::Good, None, now);
     assert!(is(&breaker, now, BreakerState::Open));
     let later = now + Duration::from_secs(1);
-    breaker.permit(later).unwrap().end(Sign::Good, later);
-    old.for_each(|permit| permit.end(BAD, later));
+    breaker.permit(later).unwrap().end(Sign::Good, None, later);
+    old.for_each(|permit| permit.end(BAD, None, later));
     assert!(is(&breaker, later, BreakerState::Closed));
 }
 
@@ -112,7 +112,7 @@ fn slow_calls_are_failures() {
     let (breaker, now) = (breaker(), Instant::now());
     let later = now + Duration::from_millis(801);
     for _ in 0..3 {
-        breaker.permit(now).unwrap().end(Sign::Good, later);
+        breaker.permit(now).unwrap().end(Sign::Good, None, later);
     }
     assert!(is(&breaker, later, BreakerState::Open));
     assert!(breaker.state(later).last_error.unwrap().0.contains("slow"));
@@ -129,4 +129,27 @@ fn values_that_make_no_breaker_are_problems() {
     };
     let pointers: Vec<_> = odd.problems(timeout).into_iter().map(|p| p.pointer).collect();
     assert_eq!(pointers, ["/failures", "/open_for", "/slow_after"]);
+}
+
+#[test]
+fn s3_6_one_user_whom_it_chokes_on_does_not_take_it_from_all_others() {
+    let (breaker, now) = (breaker(), Instant::now());
+    let fails = |user| breaker.permit(now).unwrap().end(BAD, Some(user), now);
+    for _ in 0..100 {
+        fails(1);
+    }
+    assert!(is(&breaker, now, BreakerState::Closed), "one user alone");
+    fails(2);
+    assert!(is(&breaker, now, BreakerState::Closed));
+    fails(3);
+    assert!(is(&breaker, now, BreakerState::Open), "three of three");
+    // Whoever tries next may be the one whom it chokes on: others need not wait for that.
+    let later = now + Duration::from_secs(1);
+    breaker.permit(later).unwrap().end(BAD, Some(1), later);
+    assert!(breaker.permit(later).is_ok(), "the next one tries at once");
+    breaker.permit(later).unwrap().end(Sign::Good, Some(4), later);
+    assert!(is(&breaker, later, BreakerState::Closed));
+    // Without a connection it is nobody's doing.
+    run(&breaker, later, &[BAD, BAD, BAD]);
+    assert!(is(&breaker, later, BreakerState::Open));
 }

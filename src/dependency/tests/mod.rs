@@ -118,7 +118,7 @@ async fn n01_a_server_that_is_silent_absent_or_breaks_off_is_told_apart() {
     assert_eq!(get(&http, &url).await.err(), Some(CallError::Timeout));
     assert!(counted(&metrics, "timeout"));
     drop(silent);
-    assert_eq!(get(&http, &url).await.err(), Some(CallError::Unreachable));
+    assert_eq!(get(&http, &url).await.err(), Some(CallError::NotListening));
     assert!(counted(&metrics, "unreachable"));
 
     let breaking = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -132,6 +132,14 @@ async fn n01_a_server_that_is_silent_absent_or_breaks_off_is_told_apart() {
         }
     });
     assert_eq!(get(&http, &url).await.err(), Some(CallError::Broken));
+}
+
+#[tokio::test]
+async fn n01_a_name_that_does_not_resolve_is_told_as_such() {
+    let (http, _) = client(&options());
+    // Longer than a label may be: no resolver is asked.
+    let url = format!("http://{}.invalid/", "a".repeat(64));
+    assert_eq!(get(&http, &url).await.err(), Some(CallError::NoName));
 }
 
 #[tokio::test]

@@ -58,13 +58,13 @@ async fn server(alpn: &[&str]) -> (String, PathBuf) {
 async fn https_is_verified_against_the_systems_and_the_given_certificates() {
     let (url, pem) = server(&["h2", "http/1.1"]).await;
     let (strange, _) = client(&HttpOptions { tls: true, ..options() });
-    assert_eq!(get(&strange, &url).await.err(), Some(CallError::Unreachable));
+    assert_eq!(get(&strange, &url).await.err(), Some(CallError::NoTls));
     let (trusting, _) = client(&HttpOptions { tls: true, ca_file: Some(pem), ..options() });
     assert_eq!(&get(&trusting, &url).await.unwrap().body[..], b"HTTP/2.0");
     let elsewhere = url.replace("localhost", "127.0.0.1");
-    assert_eq!(get(&trusting, &elsewhere).await.err(), Some(CallError::Unreachable), "the name");
+    assert_eq!(get(&trusting, &elsewhere).await.err(), Some(CallError::NoTls), "the name");
     let (plain, _) = client(&options());
-    assert_eq!(get(&plain, &url).await.err(), Some(CallError::Unreachable), "trusts nobody");
+    assert_eq!(get(&plain, &url).await.err(), Some(CallError::NoTls), "trusts nobody");
 }
 
 #[tokio::test]

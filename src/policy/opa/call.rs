@@ -210,7 +210,9 @@ fn detail_of(error: CallError) -> &'static str {
     match error {
         CallError::Shed => "too many calls to OPA are waiting",
         CallError::Open => "OPA is not called: it failed too often lately",
-        CallError::Unreachable => "OPA cannot be reached",
+        CallError::Unreachable | CallError::NoName | CallError::NotListening | CallError::NoTls => {
+            "OPA cannot be reached"
+        }
         CallError::Timeout => "OPA did not answer in time",
         CallError::TooLarge => "OPA's answer is too large",
         CallError::Broken => "OPA's answer broke off or is not HTTP",
