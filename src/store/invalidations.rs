@@ -5,7 +5,7 @@
 //! may be lost: each names the one before it, and on every subscription, on every gap and every
 //! few seconds the head is read again, so that what was missed takes effect.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,13 +25,17 @@ const CHANNEL: &str = "invalidations";
 /// How long the head stays after the last invalidation. Where it is gone, everything counts as
 /// invalidated once.
 const HEAD_STAYS: Duration = Duration::from_hours(30 * 24);
-/// How often the head is read while messages come.
+/// How often the head is read, whatever messages come.
 const REREAD: Duration = Duration::from_secs(5);
 /// Another's clock may be so much behind ours.
 const SKEW: Duration = Duration::from_mins(1);
 /// Attempts to raise the head while others raise it too.
 const TRIES: u32 = 16;
 const LEAST_STAY: u64 = 3600;
+
+const UNKNOWN: u8 = 0;
+const UP: u8 = 1;
+const DOWN: u8 = 2;
 
 /// What replicas tell one another.
 #[derive(Serialize, Deserialize)]
@@ -62,7 +66,7 @@ pub struct Invalidations {
     me: u64,
     began: u64,
     known: Mutex<Option<Head>>,
-    subscribed: AtomicBool,
+    subscription: AtomicU8,
     /// Longest that anything is kept in the store, in seconds.
     longest: AtomicU64,
 }
@@ -90,7 +94,7 @@ impl Invalidations {
             began,
             clock,
             known: Mutex::new(None),
-            subscribed: AtomicBool::new(false),
+            subscription: AtomicU8::new(UNKNOWN),
             longest: AtomicU64::new(LEAST_STAY),
         })
     }
@@ -111,7 +115,7 @@ impl Invalidations {
     #[must_use]
     pub fn standing(&self) -> Standing {
         let generation = self.known().as_ref().map_or(0, |head| head.at);
-        Standing { subscribed: self.subscribed.load(Ordering::Relaxed), generation }
+        Standing { subscribed: self.subscription.load(Ordering::Relaxed) == UP, generation }
     }
 
     /// Values may stay in the store for so long: a user's generation stays longer.
@@ -211,10 +215,9 @@ impl Invalidations {
         let rereading = async {
             loop {
                 tokio::time::sleep(REREAD).await;
-                if self.subscribed.load(Ordering::Relaxed) {
-                    // A store that fails is found again by the subscription.
-                    let _ = self.reread().await;
-                }
+                // Also where messages do not come, so that it takes these seconds and no longer. A
+                // store that fails is asked again in its turn.
+                let _ = self.reread().await;
             }
         };
         let subscriber = Arc::clone(&self) as Arc<dyn Subscriber>;
@@ -280,7 +283,7 @@ impl Subscriber for Invalidations {
             self.reread().await?;
             self.metrics.subscriptions.inc();
             self.metrics.subscribed.set(1);
-            if !self.subscribed.swap(true, Ordering::Relaxed) {
+            if self.subscription.swap(UP, Ordering::Relaxed) != UP {
                 tracing::info!("invalidations of other replicas are heard");
             }
             Ok(())
@@ -304,7 +307,7 @@ impl Subscriber for Invalidations {
 
     fn lost(&self) {
         self.metrics.subscribed.set(0);
-        if self.subscribed.swap(false, Ordering::Relaxed) {
+        if self.subscription.swap(DOWN, Ordering::Relaxed) != DOWN {
             tracing::warn!("invalidations of other replicas are not heard now");
         }
     }

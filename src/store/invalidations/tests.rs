@@ -23,8 +23,13 @@ impl Replica {
         Self { invalidations, metrics, listening: None }
     }
 
+    /// Hears messages, and reads the head where it subscribes and where one was missed alone.
     async fn listen(&mut self) {
-        self.listening = Some(tokio::spawn(Arc::clone(&self.invalidations).listen()));
+        let invalidations = Arc::clone(&self.invalidations);
+        self.listening = Some(tokio::spawn(async move {
+            let subscriber = Arc::clone(&invalidations) as Arc<dyn Subscriber>;
+            invalidations.store.subscribe(CHANNEL, subscriber).await;
+        }));
         self.until(|replica| replica.invalidations.standing().subscribed).await;
     }
 
@@ -182,4 +187,18 @@ async fn the_first_reading_counts_what_happened_since_the_process_began() {
     early.invalidations.invalidate(&user("ann"), &[]).await.unwrap();
     unlucky.listen().await;
     assert!(kept.is_over(), "it may have kept something of before");
+}
+
+#[tokio::test]
+async fn s5_8_what_no_message_tells_is_read_within_seconds() {
+    let clock = Clock::system();
+    let store = store(&clock);
+    let (one, two) = (Replica::new(&store, &clock), Replica::new(&store, &clock));
+    let listening = tokio::spawn(Arc::clone(&two.invalidations).listen());
+    two.until(|replica| replica.invalidations.standing().subscribed).await;
+    let (ann, bob) = (two.life("ann"), two.life("bob"));
+    one.invalidations.raise(&user("ann")).await.unwrap();
+    two.until(|_| ann.is_over()).await;
+    assert!(!bob.is_over());
+    listening.abort();
 }

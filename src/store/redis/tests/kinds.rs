@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::server::{Server, port};
-use super::{LEAST, Redis, Sut, config, url};
-use crate::store::contract;
+use super::{LEAST, Redis, Sut, config, subscription, url};
+use crate::store::contract::{self, Heard};
 
 async fn keeps_the_contract(sut: &Sut) {
     contract::holds(&*sut.store, |by| Box::pin(tokio::time::sleep(by))).await;
@@ -108,6 +108,9 @@ async fn a_master_that_sentinels_name_keeps_the_contract_and_may_change() {
     let sut = Sut::new(&config(&sentinels(&sentinel)));
     keeps_the_contract(&sut).await;
     sut.set("before", "kept").await.unwrap();
+    let (heard, mut messages) = Heard::new();
+    let listening = subscription::listen(&sut, &heard);
+    heard.subscribed_times(1).await;
 
     // A planned failover: the old master stays up and takes no writes any more.
     assert!(sentinel.say("SENTINEL FAILOVER main").starts_with("+OK"));
@@ -124,6 +127,8 @@ async fn a_master_that_sentinels_name_keeps_the_contract_and_may_change() {
     other.until("ROLE", "master");
     sut.recovers("died", Duration::from_secs(30)).await;
     assert_eq!(sut.get("planned").await, Ok(Some("planned".to_owned())));
+    subscription::hears(&sut, &mut messages).await;
+    listening.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,12 +162,28 @@ async fn a_cluster_keeps_the_contract_while_slots_move_and_nodes_hang() {
         assert_eq!(sut.get(&format!("k{n}")).await, Ok(Some(n.to_string())), "k{n}");
     }
 
+    // The node that messages come by hangs: they come by another.
+    let who = json!({
+        "cluster": [address(&nodes[2]), address(&nodes[1])],
+        "username": "pdp", "password": "marker", "connect_timeout": "1s",
+    });
+    let listener = Sut::new(&config(&who));
+    let (heard, mut messages) = Heard::new();
+    let listening = subscription::listen(&listener, &heard);
+    heard.subscribed_times(1).await;
+    subscription::hears(&sut, &mut messages).await;
+
     // One node hangs: its keys fail, others serve; all do once it is back.
     nodes[2].signal("STOP");
+    heard.subscribed_times(2).await;
     let mut served = 0;
     for n in 0..20 {
         served += u32::from(sut.get(&format!("k{n}")).await.is_ok());
     }
+    // Published at one node, whichever the cluster's client would choose.
+    let by_one = json!({"url": url(nodes[0].port), "username": "pdp", "password": "marker"});
+    subscription::hears(&Sut::new(&config(&by_one)), &mut messages).await;
+    listening.abort();
     nodes[2].signal("CONT");
     assert!(served < 20, "a node hangs");
     for n in 0..100 {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::proxy::{Mode, Proxy};
 use super::server::Server;
@@ -11,13 +12,13 @@ use super::{Redis, Sut, config, url};
 use crate::store::Store as _;
 use crate::store::contract::{Heard, SOON};
 
-fn listen(sut: &Sut, heard: &Heard) -> tokio::task::JoinHandle<()> {
+pub(super) fn listen(sut: &Sut, heard: &Heard) -> tokio::task::JoinHandle<()> {
     let (store, heard) = (Arc::<Redis>::clone(&sut.store), heard.clone());
     tokio::spawn(async move { store.subscribe("channel", Arc::new(heard)).await })
 }
 
 /// Publishes until a message is heard: a subscription that was found again hears.
-async fn hears(sut: &Sut, messages: &mut tokio::sync::mpsc::UnboundedReceiver<bytes::Bytes>) {
+pub(super) async fn hears(sut: &Sut, messages: &mut UnboundedReceiver<bytes::Bytes>) {
     let heard = async {
         loop {
             let _ = sut.store.publish("channel", "again".into()).await;
