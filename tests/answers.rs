@@ -119,7 +119,7 @@ fn s5_5_a_user_whom_the_api_does_not_know_is_denied() {
 
 #[test]
 fn s3_6_a_slow_user_api_is_unavailable_within_the_budget() {
-    let world = Setup::quickstart().start();
+    let world = Setup::quickstart().hurried().start();
     world.backend.user_delay.store(5_000, Ordering::SeqCst);
     let start = Instant::now();
     let answer = world.ask(Ask::get(OWN).bearer(&Token::of("dam.operator").sign()));
@@ -130,7 +130,7 @@ fn s3_6_a_slow_user_api_is_unavailable_within_the_budget() {
 
 #[test]
 fn s8_2_portcullis_ended_is_503_and_forwards_nothing() {
-    let mut world = Setup::quickstart().start();
+    let mut world = Setup::quickstart().hurried().start();
     assert_eq!(world.ask(Ask::get("/cwms-data/offices")).status, 200);
     world.end_portcullis();
     let answer = world.ask(Ask::get("/cwms-data/offices"));

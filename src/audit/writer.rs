@@ -235,8 +235,12 @@ impl Writer {
             return;
         }
         let (taken, result) = self.write_text();
-        let whole = self.text.as_bytes().get(..taken).unwrap_or_default();
-        let written = whole.split(|b| *b == b'\n').skip(1).count() as u64;
+        let written = if taken == self.text.len() {
+            self.pending
+        } else {
+            let whole = self.text.as_bytes().get(..taken).unwrap_or_default();
+            whole.iter().filter(|b| **b == b'\n').count() as u64
+        };
         self.metrics.audit_written.inc_by(written.min(self.pending));
         self.metrics.audit_failed.inc_by(self.pending.saturating_sub(written));
         self.note(result);

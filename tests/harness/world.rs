@@ -16,13 +16,15 @@ pub(crate) struct Setup {
     portcullis: Option<String>,
     files: Vec<(String, String)>,
     version: Option<String>,
+    hurried: bool,
 }
 
 impl Setup {
     /// An Envoy file of the repository, and Portcullis with the quickstart's configuration.
     pub(crate) fn of(envoy: &str) -> Self {
         let portcullis = Some(files::shipped("deploy/config/quickstart.yaml"));
-        Self { envoy: files::shipped(envoy), portcullis, files: Vec::new(), version: None }
+        let (envoy, files) = (files::shipped(envoy), Vec::new());
+        Self { envoy, portcullis, files, version: None, hurried: false }
     }
 
     /// The quickstart.
@@ -64,6 +66,28 @@ impl Setup {
             .portcullis(policies, &format!("{policies}  limits: {{ time: 5s }}\n"))
     }
 
+    /// With the time limits that the files ship with, for tests of those.
+    pub(crate) fn hurried(self) -> Self {
+        Self { hurried: true, ..self }
+    }
+
+    /// A loaded machine is no reason to fail: where a test did not set the time of a Check, it is
+    /// long, here and in Envoy.
+    fn patient(mut self) -> Self {
+        const BUDGET: &str = "check: { budget: 400ms";
+        let Some(text) = self.portcullis.as_mut().filter(|text| text.contains(BUDGET)) else {
+            return self;
+        };
+        if !self.hurried {
+            *text = text.replace(BUDGET, "check: { budget: 9s");
+            *text = text.replace("timeout: 350ms", "timeout: 8s");
+            for short in ["0.5s", "0.25s"] {
+                self.envoy = self.envoy.replace(&format!(" timeout: {short}\n"), " timeout: 12s\n");
+            }
+        }
+        self
+    }
+
     /// With a file in its folder, which texts call `FOLDER`.
     pub(crate) fn file(mut self, name: &str, text: &str) -> Self {
         self.files.push((name.to_owned(), text.to_owned()));
@@ -72,7 +96,7 @@ impl Setup {
 
     /// Starts it and waits until all of it is ready.
     pub(crate) fn start(self) -> World {
-        World::start(self)
+        World::start(self.patient())
     }
 }
 

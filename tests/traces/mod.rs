@@ -254,10 +254,7 @@ fn o02_the_process_decides_and_ends_in_time_whatever_the_collector_does() {
         if endpoint.ends_with(":1") {
             let start = std::time::Instant::now();
             while world.metric("portcullis_trace_spans_failed_total", &[]) < 0.5 {
-                assert!(
-                    start.elapsed() < std::time::Duration::from_mins(1),
-                    "refused, not failed"
-                );
+                assert!(start.elapsed() < std::time::Duration::from_mins(1), "refused, not failed");
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
         }
