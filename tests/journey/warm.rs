@@ -60,18 +60,20 @@ fn lifeless(text: &str) -> String {
 fn a_warm_check_needs_no_runtime_and_makes_no_call() {
     let house = House::quickstart();
     let now = house.now();
-    for (_, request) in requests() {
-        house.check(&request, now);
+    // Signed once: a token of the next second is another.
+    let requests = requests();
+    for (_, request) in &requests {
+        house.check(request, now);
     }
     assert_eq!(house.backend.user_calls(), 1, "one user, one look-up");
     // Nobody to ask from here on.
     house.backend.user_status.store(500, Ordering::SeqCst);
     for _ in 0..100 {
-        for (what, request) in requests() {
-            assert!(house.warm(&request, now).is_some(), "{what}");
+        for (what, request) in &requests {
+            assert!(house.warm(request, now).is_some(), "{what}");
         }
     }
-    let warm = house.warm(&requests()[0].1, now).unwrap();
+    let warm = house.warm(&requests[0].1, now).unwrap();
     let caches = [warm.record.token_cache, warm.record.context_cache, warm.record.decision_cache];
     assert_eq!(caches, [CacheState::Hit; 3]);
     assert_eq!(house.backend.user_calls(), 1);
