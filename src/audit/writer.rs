@@ -239,7 +239,7 @@ impl Writer {
             self.pending
         } else {
             let whole = self.text.as_bytes().get(..taken).unwrap_or_default();
-            whole.iter().filter(|b| **b == b'\n').count() as u64
+            whole.split(|b| *b == b'\n').skip(1).count() as u64
         };
         self.metrics.audit_written.inc_by(written.min(self.pending));
         self.metrics.audit_failed.inc_by(self.pending.saturating_sub(written));

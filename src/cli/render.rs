@@ -46,7 +46,9 @@ pub(super) fn to_json(explained: &Explained) -> Value {
     let constraints = decision.and_then(|decision| decision.constraints.as_deref());
     put(
         "constraints",
-        constraints.map_or(Value::Null, |text| json!(serde_json::from_str::<Value>(text).ok())),
+        // One that nests too deep to be read back is shown as text, never as none.
+        constraints
+            .map_or(Value::Null, |text| serde_json::from_str(text).unwrap_or_else(|_| json!(text))),
     );
     put("decision_id", json!(record.decision_id.as_deref()));
     put("policy_revision", json!(record.revision.as_deref()));

@@ -3,10 +3,12 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::check::ask::{Desk, Told};
-use crate::model::{Decision, Outcome};
+use crate::model::Outcome;
 use crate::serve::ext_authz::www_authenticate;
 use crate::serve::gate::Facts;
 
@@ -43,7 +45,10 @@ fn error(status: StatusCode, message: &str) -> Map<String, Value> {
 pub(super) fn whole(outcome: &Outcome, facts: &Facts, told: Option<&Told>) -> Response {
     match told {
         Some(told) if !matches!(outcome, Outcome::Unavailable(_)) => {
-            fine(&decided(outcome, facts, told))
+            match decided(outcome, facts, told) {
+                Ok(said) => fine(&said),
+                Err(error) => problem(StatusCode::INTERNAL_SERVER_ERROR, unwritten(&error)),
+            }
         }
         _ => {
             let (status, message) = failure(outcome);
@@ -68,31 +73,48 @@ pub(super) fn whole(outcome: &Outcome, facts: &Facts, told: Option<&Told>) -> Re
 }
 
 /// One element of a batch's answer.
-pub(super) fn item(outcome: &Outcome, facts: &Facts, told: Option<&Told>) -> Value {
-    match told {
-        Some(told) if !matches!(outcome, Outcome::Unavailable(_)) => decided(outcome, facts, told),
-        _ => {
-            let (status, message) = failure(outcome);
-            let mut members = error(status, &message);
-            members.insert("status".to_owned(), status.as_u16().into());
-            if let Outcome::Unavailable(unavailable) = outcome {
-                members.insert("retry_after".to_owned(), unavailable.retry_after.into());
+pub(super) fn item(outcome: &Outcome, facts: &Facts, told: Option<&Told>) -> Box<RawValue> {
+    let (status, message) = match told {
+        Some(told) if !matches!(outcome, Outcome::Unavailable(_)) => {
+            match decided(outcome, facts, told) {
+                Ok(said) => return said,
+                Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, unwritten(&error).to_owned()),
             }
-            Value::Object(members)
         }
+        _ => failure(outcome),
+    };
+    let mut members = error(status, &message);
+    members.insert("status".to_owned(), status.as_u16().into());
+    if let Outcome::Unavailable(unavailable) = outcome {
+        members.insert("retry_after".to_owned(), unavailable.retry_after.into());
     }
+    to_raw_value(&members).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 /// A batch's answer.
-pub(super) fn items(results: &[Value]) -> Response {
-    fine(&json!({ "results": results }))
+pub(super) fn items(results: &[Box<RawValue>]) -> Response {
+    fine(&std::collections::BTreeMap::from([("results", results)]))
 }
 
-fn fine(body: &Value) -> Response {
+fn fine(body: &impl Serialize) -> Response {
     ([(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
 }
 
-fn decided(outcome: &Outcome, facts: &Facts, told: &Told) -> Value {
+/// What is told of an answer. Its constraints are the policy's own text: what is lost of them would
+/// read as "no limits".
+#[derive(Serialize)]
+struct Said<'a> {
+    decision: Map<String, Value>,
+    user: &'a Map<String, Value>,
+    constraints: &'a RawValue,
+    timestamp: String,
+}
+
+fn decided(
+    outcome: &Outcome,
+    facts: &Facts,
+    told: &Told,
+) -> Result<Box<RawValue>, serde_json::Error> {
     let (allow, reason, decision) = match outcome {
         Outcome::Allow(allow) => (true, &allow.reason, allow.decision.as_deref()),
         Outcome::Deny(deny) => (false, &deny.reason, deny.decision.as_deref()),
@@ -111,17 +133,15 @@ fn decided(outcome: &Outcome, facts: &Facts, told: &Told) -> Value {
     if crate::check::is_stale(&facts.record) {
         said.insert("stale".to_owned(), true.into());
     }
-    json!({
-        "decision": said,
-        "user": &told.user,
-        "constraints": decision.and_then(constraints).unwrap_or_else(|| json!({})),
-        "timestamp": told.at.rfc3339(),
-    })
+    let constraints = decision.and_then(|decision| decision.constraints.as_deref());
+    let constraints = serde_json::from_str::<&RawValue>(constraints.unwrap_or("{}"))?;
+    let timestamp = told.at.rfc3339();
+    to_raw_value(&Said { decision: said, user: &told.user, constraints, timestamp })
 }
 
-/// The policy's, which are an object.
-fn constraints(decision: &Decision) -> Option<Value> {
-    serde_json::from_str(decision.constraints.as_deref()?).ok()
+fn unwritten(error: &serde_json::Error) -> &'static str {
+    tracing::error!(%error, "an answer of the decision API cannot be written");
+    "the answer cannot be written"
 }
 
 fn failure(outcome: &Outcome) -> (StatusCode, String) {
