@@ -12,8 +12,8 @@ constraints := {
 
 # The intersection of what the caller may access and what he named. Who is entitled to none carries
 # an empty list.
-allowed_offices := [office] if {
-	office
+allowed_offices := [input.context.office_id] if {
+	input.context.office_id
 	entitled[0]
 }
 
@@ -27,13 +27,16 @@ else := entitled
 
 # A name outside of what the caller may access.
 naming_fault := "office_not_yours" if {
+	office := input.context.office_id
 	office
-	entitled[0]
-	not office in entitled
-	not entitled[0] == "*"
+	accessible := entitled
+	accessible[0]
+	not office in accessible
+	not accessible[0] == "*"
 }
 
 else := "office_not_yours" if {
+	office := input.context.office_id
 	office
 	not is_string(office)
 }
@@ -112,7 +115,10 @@ group_hours := object.union_n([{pair[1]: pair[0]} | some pair in sort(pairs)]) i
 
 ts_group_embargo := null if not input.user.ts_privileges
 
-else := group_hours if count(group_hours) > 0
+else := hours if {
+	hours := group_hours
+	hours != {}
+}
 
 else := null
 

@@ -2,14 +2,6 @@
 # and time; a policy never sees them.
 package cwms.authz
 
-document := {
-	"policy": {"allow": true, "decision_id": ""},
-	"user": header_user,
-	"constraints": constraints,
-	"context": {},
-	"timestamp": "",
-}
-
 header_user := object.union(
 	{
 		"id": id,

@@ -51,7 +51,7 @@ on_shift := within if {
 
 zone := input.user.timezone if input.user.timezone
 
-else := geography.timezones[office]
+else := geography.timezones[input.context.office_id]
 
 # The local hour, and with it a shift, turns only at a quarter of an hour of UTC: every zone's offset
 # and its changes are multiples of it. So at most one turn lies within the next 300 seconds.
