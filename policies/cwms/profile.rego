@@ -2,7 +2,7 @@
 # the policies read. Undefined when the profile is not usable: then nobody is let in on it.
 package cwms.profile
 
-user := object.union_n([optional, expiry, {
+user := object.union_n([{said.name: said.value | some said in further}, expiry, {
 	"id": name,
 	"username": name,
 	"email": email,
@@ -15,7 +15,9 @@ user := object.union_n([optional, expiry, {
 	name := input.profile["user-name"]
 	is_string(name)
 	name != ""
-	not wrong_field
+	every said in further {
+		type_name(said.value) == said.type
+	}
 	roles := input.profile.roles
 }
 
@@ -32,28 +34,20 @@ else := object.union_n([claimed_email, {
 # A profile that is there but wrong is never replaced by claims.
 profile_given if "profile" in object.keys(input)
 
-# What the profile may say beside name, roles and privileges: its field, ours, and the type.
-optional_fields := {
-	"persona": ["persona", "string"],
-	"region": ["region", "string"],
-	"timezone": ["timezone", "string"],
-	"shift-start": ["shift_start", "number"],
-	"shift-end": ["shift_end", "number"],
-	"allowed-parameters": ["allowed_parameters", "array"],
-}
-
-optional := {ours: value |
-	some field, value in input.profile
-	ours := optional_fields[field][0]
+# What the profile says beside name, roles and privileges: our name of it, and the type that it must
+# have.
+further := [{"name": name, "value": value, "type": type} |
+	some field, [name, type] in {
+		"persona": ["persona", "string"],
+		"region": ["region", "string"],
+		"timezone": ["timezone", "string"],
+		"shift-start": ["shift_start", "number"],
+		"shift-end": ["shift_end", "number"],
+		"allowed-parameters": ["allowed_parameters", "array"],
+	}
+	value := input.profile[field]
 	value != null
-}
-
-wrong_field if {
-	some field, value in input.profile
-	type := optional_fields[field][1]
-	value != null
-	type_name(value) != type
-}
+]
 
 email := input.profile.email if is_string(input.profile.email)
 
@@ -73,7 +67,7 @@ offices := [name | some name, _ in input.profile.roles] if {
 
 primary_office := input.profile["primary-office"] if input.profile["primary-office"] in offices
 
-else := offices[0] if count(offices) > 0
+else := first if first := offices[0]
 
 else := "HQ"
 
