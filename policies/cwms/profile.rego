@@ -7,7 +7,7 @@ user := object.union_n([{said.name: said.value | some said in further}, expiry, 
 	"username": name,
 	"email": email,
 	"roles": sort({role | some held in roles; some role in held}),
-	"offices": offices,
+	"offices": names,
 	"office_roles": roles,
 	"primary_office": primary_office,
 	"ts_privileges": ts_privileges,
@@ -18,6 +18,7 @@ user := object.union_n([{said.name: said.value | some said in further}, expiry, 
 	every said in further {
 		type_name(said.value) == said.type
 	}
+	names := offices
 	roles := input.profile.roles
 }
 
