@@ -50,9 +50,14 @@ data_classification := [input.context.classification] if input.context.classific
 
 else := classes
 
-classes := ["public"] if anonymous
+# Most callers first.
+classes := ["public", "internal"] if {
+	ordinary
+	input.identity.method
+	input.identity.method != "none"
+}
 
-else := ["public", "internal"] if ordinary
+else := ["public"] if anonymous
 
 else := ["public", "internal", "restricted", "sensitive"] if admin
 
@@ -97,14 +102,12 @@ embargo_rules := {} if embargo_exempt
 
 else := {"default": 168} if not input.user.ts_privileges
 
-else := {"default": embargo_default}
-
-embargo_default := longest if {
+else := {"default": longest} if {
 	longest := max([hours | some hours in group_hours])
 	longest > 0
 }
 
-else := 168
+else := {"default": 168}
 
 # Hours by time series group; of two for one group the longer counts.
 group_hours := object.union_n([{pair[1]: pair[0]} | some pair in sort(pairs)]) if {
@@ -113,9 +116,8 @@ group_hours := object.union_n([{pair[1]: pair[0]} | some pair in sort(pairs)]) i
 	]
 }
 
-ts_group_embargo := null if not input.user.ts_privileges
-
-else := hours if {
+ts_group_embargo := hours if {
+	input.user.ts_privileges
 	hours := group_hours
 	hours != {}
 }
