@@ -1,5 +1,7 @@
 # The entry points: decision, the whole answer, and allow, the boolean at the path that callers
-# already use. Both read the Check's time (input.context.time_ns) and no other clock.
+# already use. Both read the Check's time (input.context.time_ns) and no other clock. The document in
+# the header is what the backend reads; the core fills in the decision's id and time, which a policy
+# never sees.
 package cwms.authz
 
 # What the caller named outside of what he may access is refused before anything else.

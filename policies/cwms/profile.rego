@@ -66,7 +66,10 @@ offices := [name | some name, _ in input.profile.roles] if {
 	}
 }
 
-primary_office := input.profile["primary-office"] if input.profile["primary-office"] in offices
+primary_office := given if {
+	given := input.profile["primary-office"]
+	given in offices
+}
 
 else := first if first := offices[0]
 
