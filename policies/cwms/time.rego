@@ -31,7 +31,7 @@ embargo_hours := hours if hours := group_hours[input.context.ts_group_id]
 
 else := 168 if input.context.ts_group_id
 
-else := hours if hours := embargo_rules["default"]
+else := hours if some hours in embargo_rules
 
 # A dam operator writes within his shift, [start, end) in full hours of his time zone. Only the
 # operator's own persona has a shift; another one does not get around it.
