@@ -12,8 +12,8 @@ constraints := {
 
 # The intersection of what the caller may access and what he named. Who is entitled to none carries
 # an empty list.
-allowed_offices := [office] if {
-	office
+allowed_offices := [input.context.office_id] if {
+	input.context.office_id
 	entitled[0]
 }
 
@@ -27,13 +27,16 @@ else := entitled
 
 # A name outside of what the caller may access.
 naming_fault := "office_not_yours" if {
+	office := input.context.office_id
 	office
-	entitled[0]
-	not office in entitled
-	not entitled[0] == "*"
+	accessible := entitled
+	accessible[0]
+	not office in accessible
+	not accessible[0] == "*"
 }
 
 else := "office_not_yours" if {
+	office := input.context.office_id
 	office
 	not is_string(office)
 }
@@ -47,9 +50,14 @@ data_classification := [input.context.classification] if input.context.classific
 
 else := classes
 
-classes := ["public"] if anonymous
+# Most callers first.
+classes := ["public", "internal"] if {
+	ordinary
+	input.identity.method
+	input.identity.method != "none"
+}
 
-else := ["public", "internal"] if ordinary
+else := ["public"] if anonymous
 
 else := ["public", "internal", "restricted", "sensitive"] if admin
 
@@ -94,14 +102,12 @@ embargo_rules := {} if embargo_exempt
 
 else := {"default": 168} if not input.user.ts_privileges
 
-else := {"default": embargo_default}
-
-embargo_default := longest if {
+else := {"default": longest} if {
 	longest := max([hours | some hours in group_hours])
 	longest > 0
 }
 
-else := 168
+else := {"default": 168}
 
 # Hours by time series group; of two for one group the longer counts.
 group_hours := object.union_n([{pair[1]: pair[0]} | some pair in sort(pairs)]) if {
@@ -110,9 +116,11 @@ group_hours := object.union_n([{pair[1]: pair[0]} | some pair in sort(pairs)]) i
 	]
 }
 
-ts_group_embargo := null if not input.user.ts_privileges
-
-else := group_hours if count(group_hours) > 0
+ts_group_embargo := hours if {
+	input.user.ts_privileges
+	hours := group_hours
+	hours != {}
+}
 
 else := null
 

@@ -1,5 +1,7 @@
 # The entry points: decision, the whole answer, and allow, the boolean at the path that callers
-# already use. Both read the Check's time (input.context.time_ns) and no other clock.
+# already use. Both read the Check's time (input.context.time_ns) and no other clock. The document in
+# the header is what the backend reads; the core fills in the decision's id and time, which a policy
+# never sees.
 package cwms.authz
 
 # What the caller named outside of what he may access is refused before anything else.
@@ -7,16 +9,23 @@ decision := {"allow": false, "reason": naming_fault, "ttl": 300} if naming_fault
 
 else := {
 	"allow": true,
-	"reason": grant.by,
+	"reason": granted.by,
 	"headers": {"x-cwms-auth-context": {
-		"document": made,
+		"document": {
+			"policy": {"allow": true, "decision_id": ""},
+			"user": who,
+			"constraints": bounds,
+			"context": {},
+			"timestamp": "",
+		},
 		"stamp": {"/policy/decision_id": "decision_id", "/timestamp": "decided_at"},
 	}},
-	"constraints": constraints,
-	"ttl": grant.ttl,
+	"constraints": bounds,
+	"ttl": granted.ttl,
 } if {
-	grant
-	made := document
+	granted := grant
+	who := header_user
+	bounds := constraints
 }
 
 else := {"allow": false, "reason": refusal, "ttl": refusal_ttl}
@@ -24,19 +33,6 @@ else := {"allow": false, "reason": refusal, "ttl": refusal_ttl}
 default allow := false
 
 allow if decision.allow
-
-# The order in which personas are asked. Those whom time never changes come first, so that they end
-# the search with the longest life.
-personas := [
-	"data_manager",
-	"water_manager",
-	"automated_collector",
-	"automated_processor",
-	"Viewer Users",
-	"dam_operator",
-	"public",
-	"external_cooperator",
-]
 
 # What each says, by role: the reason it gives for an allow, and its claim (personas/). One module
 # has to hold all clauses of the function: not every engine merges those of several.
@@ -56,12 +52,27 @@ claim_of("public") := ["public", public]
 
 claim_of("external_cooperator") := ["external_cooperator", external_cooperator]
 
-# The claims of the caller's personas, in that order; everybody may ask as the public. A claim is
-# {"ok", "ttl", "reason"?}; ttl says in how many seconds it turns, at most 300.
-claims := [claim |
+# The caller's personas; everybody may ask as the public. Those whom time never changes come first,
+# so that they end the search with the longest life.
+personas := [persona |
 	asked := array.concat(["public"], roles)
-	some persona in personas
+	some persona in [
+		"data_manager",
+		"water_manager",
+		"automated_collector",
+		"automated_processor",
+		"Viewer Users",
+		"dam_operator",
+		"public",
+		"external_cooperator",
+	]
 	persona in asked
+]
+
+# Their claims, in that order. A claim is {"ok", "ttl", "reason"?}; ttl says in how many seconds it
+# turns, at most 300.
+claims := [claim |
+	some persona in personas
 	claim := claim_of(persona)
 ]
 
@@ -71,7 +82,11 @@ grant := {"by": admin, "ttl": 300} if {
 	admin
 }
 
-else := {"by": claims[0][0], "ttl": claims[0][1].ttl} if claims[0][1].ok
+else := {"by": reason, "ttl": claim.ttl} if {
+	# Mostly the first grants; then nobody else need be asked.
+	[reason, claim] := claim_of(personas[0])
+	claim.ok
+}
 
 else := {"by": claims[first][0], "ttl": min([claim[1].ttl | some i, claim in claims; i <= first])} if {
 	first := min([i | some i, claim in claims; claim[1].ok])
@@ -87,7 +102,7 @@ else := first if first := [claim[1].reason | some claim in claims][0]
 
 else := "sign_in_required" if anonymous
 
-else := "office_missing" if not office
+else := "office_missing" if not input.context.office_id
 
 else := "not_permitted"
 

@@ -1,14 +1,5 @@
-# The document that the backend reads from x-cwms-auth-context. The core fills in the decision's id
-# and time; a policy never sees them.
+# The user, in the document that the backend reads from x-cwms-auth-context (see decision.rego).
 package cwms.authz
-
-document := {
-	"policy": {"allow": true, "decision_id": ""},
-	"user": header_user,
-	"constraints": constraints,
-	"context": {},
-	"timestamp": "",
-}
 
 header_user := object.union(
 	{

@@ -1,8 +1,6 @@
 # Where the caller may act.
 package cwms.authz
 
-office := input.context.office_id
-
 # Flat union; nobody's own office is "*", which the backend would read as all.
 offices := input.user.offices if {
 	input.user.offices
@@ -13,11 +11,11 @@ else := [name | some name, _ in input.user.office_roles; name != "*"]
 
 # The roles that count for this request: those held at the office asked for, where the user context
 # says what is held where, else all of them at any of his offices.
-roles_here := held if held := input.user.office_roles[office]
+roles_here := held if held := input.user.office_roles[input.context.office_id]
 
 else := roles if {
 	not input.user.office_roles
-	office in offices
+	input.context.office_id in offices
 }
 
 # geography/data.json. Where it lies among the data depends on which folder was loaded, policies or
@@ -35,7 +33,7 @@ region_offices := names if {
 
 manages_data if "data_manager" in roles_here
 
-else if office in region_offices
+else if input.context.office_id in region_offices
 
 # Not bound to offices.
 everywhere if admin

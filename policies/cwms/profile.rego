@@ -2,14 +2,24 @@
 # the policies read. Undefined when the profile is not usable: then nobody is let in on it.
 package cwms.profile
 
-user := object.union_n([person, optional, expiry, {
-	"roles": sort({role | some held in profile.roles; some role in held}),
-	"offices": offices,
-	"office_roles": profile.roles,
+user := object.union_n([{said.name: said.value | some said in further}, expiry, {
+	"id": name,
+	"username": name,
+	"email": email,
+	"roles": sort({role | some held in roles; some role in held}),
+	"offices": names,
+	"office_roles": roles,
 	"primary_office": primary_office,
 	"ts_privileges": ts_privileges,
 }]) if {
-	usable
+	name := input.profile["user-name"]
+	is_string(name)
+	name != ""
+	every said in further {
+		type_name(said.value) == said.type
+	}
+	names := offices
+	roles := input.profile.roles
 }
 
 else := object.union_n([claimed_email, {
@@ -22,54 +32,32 @@ else := object.union_n([claimed_email, {
 	not profile_given
 }
 
-profile := input.profile
-
 # A profile that is there but wrong is never replaced by claims.
 profile_given if "profile" in object.keys(input)
 
-# What the profile may say beside name, roles and privileges: its field, ours, and the type.
-optional_fields := {
-	"persona": ["persona", "string"],
-	"region": ["region", "string"],
-	"timezone": ["timezone", "string"],
-	"shift-start": ["shift_start", "number"],
-	"shift-end": ["shift_end", "number"],
-	"allowed-parameters": ["allowed_parameters", "array"],
-}
+# What the profile says beside name, roles and privileges: our name of it, and the type that it must
+# have.
+further := [{"name": name, "value": value, "type": type} |
+	some field, [name, type] in {
+		"persona": ["persona", "string"],
+		"region": ["region", "string"],
+		"timezone": ["timezone", "string"],
+		"shift-start": ["shift_start", "number"],
+		"shift-end": ["shift_end", "number"],
+		"allowed-parameters": ["allowed_parameters", "array"],
+	}
+	value := input.profile[field]
+	value != null
+]
 
-usable if {
-	person
-	offices
-	ts_privileges
-	expiry
-	count(wrong_fields) == 0
-}
+email := input.profile.email if is_string(input.profile.email)
 
-wrong_fields := {field |
-	some field, [_, type] in optional_fields
-	type_name(profile[field]) != type
-	profile[field] != null
-}
+else := concat("", [lower(input.profile["user-name"]), "@usace.mil"])
 
-optional := {name: profile[field] |
-	some field, [name, type] in optional_fields
-	type_name(profile[field]) == type
-}
-
-person := {"id": name, "username": name, "email": email} if {
-	name := profile["user-name"]
-	is_string(name)
-	name != ""
-}
-
-email := profile.email if is_string(profile.email)
-
-else := concat("", [lower(profile["user-name"]), "@usace.mil"])
-
-# {office: [role, …]}. An office "*" would read as all offices in the backend.
-offices := [name | some name, _ in profile.roles] if {
-	is_object(profile.roles)
-	every name, held in profile.roles {
+# Roles are {office: [role, …]}. An office "*" would read as all offices in the backend.
+offices := [name | some name, _ in input.profile.roles] if {
+	is_object(input.profile.roles)
+	every name, held in input.profile.roles {
 		name != "*"
 		is_array(held)
 		every role in held {
@@ -78,47 +66,43 @@ offices := [name | some name, _ in profile.roles] if {
 	}
 }
 
-primary_office := profile["primary-office"] if profile["primary-office"] in offices
+primary_office := given if {
+	given := input.profile["primary-office"]
+	given in offices
+}
 
-else := offices[0] if count(offices) > 0
+else := first if first := offices[0]
 
 else := "HQ"
 
 # An entry that is not understood makes the profile unusable: leaving it out would lift its embargo.
-ts_privileges := [] if object.get(profile, "ts-group-privileges", null) == null
+ts_privileges := mapped if {
+	raws := input.profile["ts-group-privileges"]
+	is_array(raws)
+	mapped := [{
+		"ts_group_code": raw["ts-group-code"],
+		"ts_group_id": raw["ts-group-id"],
+		"privilege": raw.privilege,
+		"embargo_hours": hours,
+	} |
+		some raw in raws
+		is_string(raw["ts-group-id"])
+		raw.privilege in {"read", "write", "read-write", "none"}
 
-else := mapped if {
-	given := profile["ts-group-privileges"]
-	is_array(given)
-	mapped := [entry |
-		some raw in given
-		entry := privilege(raw)
+		# 168 hours where the profile gives none.
+		hours := [given | some given in [object.get(raw, "embargo-hours", null), 168]; given != null][0]
+		is_number(hours)
+		hours >= 0
 	]
-	count(mapped) == count(given)
+	count(mapped) == count(raws)
 }
 
-privilege(raw) := {
-	"ts_group_code": raw["ts-group-code"],
-	"ts_group_id": raw["ts-group-id"],
-	"privilege": raw.privilege,
-	"embargo_hours": hours,
-} if {
-	is_string(raw["ts-group-id"])
-	raw.privilege in {"read", "write", "read-write", "none"}
-	hours := embargo_hours(raw)
-	is_number(hours)
-	hours >= 0
-}
-
-# 168 hours where the profile gives none.
-embargo_hours(raw) := 168 if object.get(raw, "embargo-hours", null) == null
-
-else := raw["embargo-hours"]
+else := [] if object.get(input.profile, "ts-group-privileges", null) == null
 
 # RFC 3339 in the profile, nanoseconds for the rules.
-expiry := {} if object.get(profile, "partnership-expiry", null) == null
+expiry := {} if object.get(input.profile, "partnership-expiry", null) == null
 
-else := {"partnership_expiry_ns": moment} if moment := time.parse_rfc3339_ns(profile["partnership-expiry"])
+else := {"partnership_expiry_ns": moment} if moment := time.parse_rfc3339_ns(input.profile["partnership-expiry"])
 
 # From claims: a name and flat roles, no office.
 claimed_name := name if {

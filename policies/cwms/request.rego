@@ -16,22 +16,10 @@ else := [role | some held in input.user.office_roles; some role in held]
 # Most callers: nothing widens what they may access, sees or escape. One question instead of the
 # dozen that follow from it.
 ordinary if {
-	held := roles
-	not "system_admin" in held
-	not "hec_employee" in held
-	not "automated_processor" in held
-	not "data_manager" in held
-	not "water_manager" in held
-	persona := object.get(input.user, "persona", "")
-	not persona in widening_personas
-}
-
-widening_personas := {
-	"system_admin",
-	"hec_employee",
-	"automated_processor",
-	"data_manager",
-	"water_manager",
+	input.user
+	widening := {"system_admin", "hec_employee", "automated_processor", "data_manager", "water_manager"}
+	[role | some role in roles; role in widening] == []
+	[persona | persona := input.user.persona; persona in widening] == []
 }
 
 # Roles that rule over every office.

@@ -31,7 +31,7 @@ embargo_hours := hours if hours := group_hours[input.context.ts_group_id]
 
 else := 168 if input.context.ts_group_id
 
-else := embargo_default
+else := hours if some hours in embargo_rules
 
 # A dam operator writes within his shift, [start, end) in full hours of his time zone. Only the
 # operator's own persona has a shift; another one does not get around it.
@@ -51,7 +51,7 @@ on_shift := within if {
 
 zone := input.user.timezone if input.user.timezone
 
-else := geography.timezones[office]
+else := geography.timezones[input.context.office_id]
 
 # The local hour, and with it a shift, turns only at a quarter of an hour of UTC: every zone's offset
 # and its changes are multiples of it. So at most one turn lies within the next 300 seconds.

@@ -1,13 +1,15 @@
 //! The water-data policies decide alike on the embedded engine and on a real OPA server: the
 //! committed decisions, and at least ten thousand generated inputs.
 //!
-//! `PARITY_SEED` makes the inputs of a reported run again, `PARITY_INPUTS` asks for more of them.
+//! `PARITY_SEED` makes the inputs of a reported run again, `PARITY_INPUTS` asks for more of them,
+//! `PARITY_POLICIES` has OPA evaluate the policies of another folder: those before a change that is
+//! to change no answer.
 
 pub(crate) mod generate;
 mod profile;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use portcullis::clock::Clock;
@@ -71,6 +73,11 @@ const REFUSALS: [&str; 21] = [
 fn opa(folder: &Folder, policies: &Path) -> Opa {
     let batch = folder.write("parity.rego", BATCH);
     Opa::start(port(), folder.path(), &[policies, &batch])
+}
+
+/// What OPA evaluates.
+fn theirs() -> PathBuf {
+    std::env::var_os("PARITY_POLICIES").map_or_else(|| root().join("policies/cwms"), PathBuf::from)
 }
 
 /// What the embedded engine says; `None` where it is undefined.
@@ -173,7 +180,7 @@ fn r01_the_committed_decisions_hold_on_both_engines() {
     };
     let inputs: Vec<Value> = cases.iter().map(input).collect();
     let folder = Folder::new();
-    let opa = opa(&folder, &root().join("policies/cwms"));
+    let opa = opa(&folder, &theirs());
     let (ours, opas) = (ours(DECISION, &inputs), opas(&opa, "decision", &inputs));
     none(&differences(&inputs, &ours, &opas));
     for (case, answer) in cases.iter().zip(&ours) {
@@ -201,7 +208,7 @@ fn s10_2_generated_inputs_are_decided_alike_and_fire_every_rule() {
     let count = usize::try_from(number("PARITY_INPUTS", 10_000)).unwrap();
     let inputs: Vec<Value> = (0..count).map(|_| generator.question()).collect();
     let folder = Folder::new();
-    let opa = opa(&folder, &root().join("policies/cwms"));
+    let opa = opa(&folder, &theirs());
     let (ours, opas) = (ours(DECISION, &inputs), opas(&opa, "decision", &inputs));
     none(&differences(&inputs, &ours, &opas));
 
@@ -228,7 +235,7 @@ fn s10_2_generated_profiles_are_mapped_alike() {
     let mut generator = Generator::new(seed());
     let inputs: Vec<Value> = (0..2_000).map(|_| generator.profile()).collect();
     let folder = Folder::new();
-    let opa = opa(&folder, &root().join("policies/cwms"));
+    let opa = opa(&folder, &theirs());
     let (ours, opas) = (ours(PROFILE, &inputs), opas(&opa, "profile", &inputs));
     none(&differences(&inputs, &ours, &opas));
     let mapped = ours.iter().flatten().count();

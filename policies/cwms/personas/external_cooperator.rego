@@ -14,7 +14,7 @@ else := external_cooperator_entry if {
 }
 
 # Reading needs no office; one that is named must be his.
-cooperates_here if not office
+cooperates_here if not input.context.office_id
 
 else if "external_cooperator" in roles_here
 
