@@ -65,7 +65,7 @@ impl House {
             config.to_owned()
         };
         let file = folder.write("portcullis.yaml", &text);
-        // An unoptimised interpreter on a loaded machine is slower than the limit allows for.
+        // An unoptimised interpreter takes more CPU time than the limit allows for.
         let slow = text.contains("\npolicy:") && !text.contains("limits: { time");
         let limit = ("PORTCULLIS__POLICY__LIMITS__TIME".into(), "5s".into());
         let environment: config::Environment = Some(limit).filter(|_| slow).into_iter().collect();
