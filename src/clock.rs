@@ -1,4 +1,4 @@
-//! The only reader of wall time.
+//! The only reader of wall time and of CPU time.
 //!
 //! Everything that decides by time takes a [`Now`] that was read once, at the start of a Check,
 //! so that a decision can be replayed exactly and a test can move time.
@@ -23,6 +23,14 @@ pub struct Now {
 pub fn system_time(unix_nanos: i64) -> SystemTime {
     let after = Duration::from_nanos(u64::try_from(unix_nanos).unwrap_or(0));
     UNIX_EPOCH.checked_add(after).unwrap_or(UNIX_EPOCH)
+}
+
+/// The CPU time that the calling thread has used so far. It stands still while the thread waits
+/// or other threads keep the processors from it.
+#[must_use]
+pub fn thread_cpu() -> Duration {
+    let read = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(read).unwrap_or_default()
 }
 
 impl Now {

@@ -53,6 +53,7 @@ impl Mapper for RegoMapper {
             Ok(Some(_)) => Err(MapError::NoObject),
             Ok(None) => Err(MapError::Undefined),
             Err(EvalError::Time | EvalError::Memory) => Err(MapError::Limit),
+            Err(EvalError::Starved) => Err(MapError::Starved),
             Err(EvalError::Input(_) | EvalError::Failed(_)) => Err(MapError::Failed),
         }
     }

@@ -9,7 +9,8 @@ use super::view::View;
 use crate::clock::{Expiry, Now};
 use crate::model::{Code, Refusal, UserContext, VerifiedToken};
 
-/// The context of `token`. What its claims do not give is the caller's matter: a denial.
+/// The context of `token`. What its claims do not give is the caller's matter: a denial;
+/// a machine that has no time to map them is not.
 pub(super) async fn resolve(
     shared: &Arc<Shared>,
     view: &View,
@@ -24,5 +25,6 @@ pub(super) async fn resolve(
         }
         MapError::Failed => Refusal::new(Code::PolicyError, error.as_str()),
         MapError::Limit => Refusal::new(Code::EvaluationLimit, error.as_str()),
+        MapError::Starved => Refusal::new(Code::Overloaded, error.as_str()),
     })
 }

@@ -31,6 +31,9 @@ pub enum MapError {
     /// The evaluation reached its limit of time or memory.
     #[error("the mapping rule reached its limit")]
     Limit,
+    /// The evaluation was starved of CPU time; neither rule nor input are to blame.
+    #[error("the mapping rule was starved of CPU time")]
+    Starved,
 }
 
 impl MapError {
@@ -42,6 +45,7 @@ impl MapError {
             Self::NoObject => "the mapping rule's value is no object",
             Self::Failed => "the mapping rule failed",
             Self::Limit => "the mapping rule reached its limit",
+            Self::Starved => "the mapping rule was starved of CPU time",
         }
     }
 }

@@ -72,7 +72,8 @@ pub struct EntryPointConfig {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EvaluationLimits {
-    /// Elapsed time.
+    /// CPU time of the evaluating thread. Elapsed time may be twenty times as much on a machine
+    /// that has no more for it; then the answer is unavailable, `overloaded`, and no denial.
     pub time: HumanDuration,
     /// Memory: input, what built-in functions produce, and result, summed up.
     pub memory: HumanSize,

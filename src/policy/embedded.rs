@@ -80,7 +80,7 @@ impl PolicyState {
 
 /// The embedded engine as a [`Decider`].
 pub struct Embedded {
-    entries: HashMap<Arc<str>, Arc<Entry>>,
+    pub(super) entries: HashMap<Arc<str>, Arc<Entry>>,
     state: PolicyState,
 }
 
@@ -91,8 +91,8 @@ impl std::fmt::Debug for Embedded {
 }
 
 /// One entry point with all that its decisions depend on beside the input.
-struct Entry {
-    rule: Rule,
+pub(super) struct Entry {
+    pub(super) rule: Rule,
     /// Stands for all of it in the decision's key.
     version: String,
     terms: Terms,
@@ -142,13 +142,20 @@ impl Entry {
         Self { rule, version, terms, limits }
     }
 
-    /// Evaluates; blocks for up to the limit of time.
-    fn decide(&self, question: &Question) -> Decision {
+    /// Evaluates; blocks for about the limit of time, longer where the thread is starved. Only
+    /// that is no decision.
+    fn decide(&self, question: &Question) -> Result<Decision, Refusal> {
         let terms = &self.terms;
         let input = question.input.to_json(terms.reads_time.then_some(&question.now));
         let revision = self.rule.bundle().revision();
         let code = match self.rule.eval(&input, self.limits) {
-            Ok(answer) => return terms.decision(self.rule.path(), question, answer, revision),
+            Ok(answer) => {
+                return Ok(terms.decision(self.rule.path(), question, answer, revision));
+            }
+            Err(EvalError::Starved) => {
+                let detail = "the evaluation was starved of CPU time";
+                return Err(Refusal::new(Code::Overloaded, detail));
+            }
             Err(EvalError::Time | EvalError::Memory) => Code::EvaluationLimit,
             Err(error @ (EvalError::Input(_) | EvalError::Failed(_))) => {
                 // The text may quote the input.
@@ -156,7 +163,7 @@ impl Entry {
                 Code::PolicyError
             }
         };
-        terms.denial(code, question, Some(0.0), revision)
+        Ok(terms.denial(code, question, Some(0.0), revision))
     }
 }
 
@@ -212,8 +219,8 @@ async fn evaluate(
     let (cache, epoch) = (state.cache.clone(), state.generations.epoch());
     let job = move || {
         let panicked = Refusal::new(Code::InternalError, "the evaluation panicked");
-        let decided = catch_unwind(AssertUnwindSafe(|| Arc::new(entry.decide(&question))));
-        let decided = decided.map_err(|_| panicked);
+        let decided = catch_unwind(AssertUnwindSafe(|| entry.decide(&question)));
+        let decided = decided.unwrap_or(Err(panicked)).map(Arc::new);
         if let Ok(decision) = &decided
             && decision.expires.is_some()
         {

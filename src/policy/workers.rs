@@ -1,6 +1,6 @@
 //! The threads that evaluate.
 //!
-//! An evaluation computes and does not wait, for up to its limit of time; on the runtime's own
+//! An evaluation computes and does not wait, for about its limit of CPU time; on the runtime's own
 //! threads a long one would hold up every Check whose task that thread has. So evaluations have
 //! threads of their own, one per core. `spawn_blocking` would do the same with a thread per
 //! evaluation that waits, hundreds of them under load, each with an engine; and handing over to

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, Value};
@@ -14,45 +13,17 @@ use regorus::{Engine, Value};
 use super::graph::Graph;
 use super::load::{self, File};
 use super::{builtins, json, meter, negation, rules, shape};
+use crate::clock::thread_cpu;
 use crate::model::{Problem, Reason};
 
 /// Steps of the interpreter between two looks at the clock; a step takes well under 1 µs.
-const CHECK_INTERVAL: NonZeroU32 = NonZeroU32::new(64).unwrap();
-/// Memory that one byte of input may take as values, counted against the limit.
-const INPUT_FACTOR: usize = 8;
+pub(super) const CHECK_INTERVAL: NonZeroU32 = NonZeroU32::new(64).unwrap();
 /// What the interpreter says of a path that it does not know as a rule's.
 const NO_PATH: &str = "not a valid rule path";
 /// Reasons that are known at load, so that labels of metrics are bounded.
 const MAX_REASONS: usize = 512;
 /// Prepared engines that one shard keeps.
 const KEPT: usize = 4;
-
-/// What one evaluation may take.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Elapsed time.
-    pub time: Duration,
-    /// Bytes: the input's values, what built-ins produce, and the result, summed up.
-    pub memory: usize,
-}
-
-/// Why an evaluation gave no answer. A caller's input can bring about each of them.
-#[derive(Debug, thiserror::Error)]
-pub enum EvalError {
-    /// It took longer than it may.
-    #[error("the evaluation reached its time limit")]
-    Time,
-    /// It would take more memory than it may.
-    #[error("the evaluation reached its memory limit")]
-    Memory,
-    /// The input is no JSON, or nests too deeply, or has a number beyond all bounds.
-    #[error("the input is unusable: {0}")]
-    Input(&'static str),
-    /// The policy erred on it, for example with two values for one rule. The text may quote
-    /// the policy and the input.
-    #[error("the policy failed: {0}")]
-    Failed(String),
-}
 
 /// Policies and data, loaded whole, compiled and checked.
 pub struct Bundle {
@@ -74,11 +45,13 @@ impl std::fmt::Debug for Bundle {
 /// One rule of a bundle, known to exist.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    bundle: Arc<Bundle>,
-    path: Arc<str>,
+    pub(super) bundle: Arc<Bundle>,
+    pub(super) path: Arc<str>,
     /// Asked for by a query, which is slower: the interpreter does not find a rule by its path
     /// whose name goes on in brackets.
-    by_query: bool,
+    pub(super) by_query: bool,
+    /// Reads the CPU time that the calling thread has used.
+    pub(super) cpu: fn() -> Duration,
 }
 
 impl Bundle {
@@ -189,17 +162,18 @@ impl Bundle {
         meter::start(0);
         let tried = engine.eval_rule(path.to_owned());
         let by_query = tried.is_err_and(|error| error.to_string().contains(NO_PATH));
-        Ok(Rule { bundle: Arc::clone(self), path: path.into(), by_query })
+        let bundle = Arc::clone(self);
+        Ok(Rule { bundle, path: path.into(), by_query, cpu: thread_cpu })
     }
 
     /// A prepared engine: one that this core used before, or a clone of the first. The locks
     /// are held for a push or a pop, and each thread has a shard that it tries first.
-    fn take(&self) -> Engine {
+    pub(super) fn take(&self) -> Engine {
         let kept = self.shard().lock().unwrap_or_else(PoisonError::into_inner).pop();
         kept.unwrap_or_else(|| self.origin.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    fn give_back(&self, engine: Engine) {
+    pub(super) fn give_back(&self, engine: Engine) {
         let mut kept = self.shard().lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < KEPT {
             kept.push(engine);
@@ -234,68 +208,6 @@ impl Rule {
     pub fn path(&self) -> &str {
         &self.path
     }
-
-    /// Its value on the document `input_json`; `None` where it is undefined. Runs on the calling
-    /// thread for up to the limit of time, and needs at most 2 MiB of its stack.
-    ///
-    /// # Errors
-    /// The limits were reached, the input cannot be used, or the policy erred on it.
-    pub fn eval(
-        &self,
-        input_json: &str,
-        limits: Limits,
-    ) -> Result<Option<serde_json::Value>, EvalError> {
-        let taken = input_json.len().saturating_mul(INPUT_FACTOR);
-        let memory = limits.memory.checked_sub(taken).ok_or(EvalError::Memory)?;
-        let input = json::parse(input_json).map_err(|e| EvalError::Input(e.0))?;
-        let mut engine = self.bundle.take();
-        engine.set_execution_timer_config(ExecutionTimerConfig {
-            limit: limits.time,
-            check_interval: CHECK_INTERVAL,
-        });
-        engine.set_input(input);
-        meter::start(memory);
-        let started = Instant::now();
-        let path = self.path.to_string();
-        // A fault of the interpreter ends one evaluation; its engine is dropped.
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            if self.by_query {
-                engine.eval_query(path, false).map(value_of)
-            } else {
-                engine.eval_rule(path)
-            }
-        }));
-        // The interpreter drops the errors of a function's body where another body gave a
-        // value, limits included, so what counts is what was taken.
-        if started.elapsed() > limits.time {
-            return Err(EvalError::Time);
-        }
-        if meter::exceeded() {
-            return Err(EvalError::Memory);
-        }
-        let value = match outcome {
-            Ok(Ok(value)) => value,
-            Ok(Err(error)) => {
-                self.bundle.give_back(engine);
-                return Err(EvalError::Failed(error.to_string()));
-            }
-            Err(_) => return Err(EvalError::Failed("the interpreter panicked".to_owned())),
-        };
-        engine.set_input(Value::Undefined);
-        self.bundle.give_back(engine);
-        if value == Value::Undefined {
-            return Ok(None);
-        }
-        let mut left = memory;
-        json::to_json(&value, &mut left).map(Some).ok_or(EvalError::Memory)
-    }
-}
-
-/// The value of a query of one expression.
-fn value_of(results: regorus::QueryResults) -> Value {
-    let expression =
-        results.result.into_iter().next().and_then(|r| r.expressions.into_iter().next());
-    expression.map_or(Value::Undefined, |expression| expression.value)
 }
 
 /// An engine that holds `files`.

@@ -7,6 +7,7 @@
 
 mod builtins;
 mod engine;
+mod eval;
 mod graph;
 mod json;
 mod load;
@@ -19,4 +20,5 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-pub use engine::{Bundle, EvalError, Limits, Rule};
+pub use engine::{Bundle, Rule};
+pub use eval::{EvalError, Limits};

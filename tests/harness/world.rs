@@ -236,7 +236,7 @@ fn start_portcullis(dir: &std::path::Path, ports: Ports) -> Process {
     let config = dir.join("portcullis.yaml");
     let text = std::fs::read_to_string(&config).unwrap();
     if text.contains("\npolicy:") && !text.contains("limits: { time") {
-        // An unoptimised interpreter on a loaded machine is slower than the limit allows for.
+        // An unoptimised interpreter takes more CPU time than the limit allows for.
         command.env("PORTCULLIS__POLICY__LIMITS__TIME", "2s");
     }
     command.arg("serve").arg("--config").arg(config);

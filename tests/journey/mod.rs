@@ -66,7 +66,7 @@ impl House {
         };
         let text = text.replace("timeout: 350ms", "timeout: 8s");
         let file = folder.write("portcullis.yaml", &text);
-        // An unoptimised interpreter on a loaded machine is slower than the limit allows for.
+        // An unoptimised interpreter takes more CPU time than the limit allows for.
         let slow = text.contains("\npolicy:") && !text.contains("limits: { time");
         let limit = ("PORTCULLIS__POLICY__LIMITS__TIME".into(), "5s".into());
         let environment: config::Environment = Some(limit).filter(|_| slow).into_iter().collect();

@@ -258,7 +258,7 @@ async fn s3_6_a_4xx_about_one_user_is_a_denial() {
 
 #[tokio::test]
 async fn s5_5_a_profile_that_the_mapping_cannot_use_is_a_failure() {
-    for error in [MapError::Undefined, MapError::Failed, MapError::Limit] {
+    for error in [MapError::Undefined, MapError::Failed, MapError::Limit, MapError::Starved] {
         let world = World::new().await;
         world.knows(&json!({"name": "ann"}));
         let config = world.config("/me", &json!({}), &json!({"mapping": "data.a.user"}));

@@ -130,6 +130,7 @@ async fn s5_2_claims_make_the_context_where_there_is_no_user_api() {
     let config: ContextConfig = serde_json::from_value(config).unwrap();
     let rule = Rule::new("r1", |input| match &input["token"]["role"] {
         Value::String(role) if role == "admin" => Ok(json!({"is": "admin"})),
+        Value::String(role) if role == "starved" => Err(MapError::Starved),
         Value::String(_) => Err(MapError::Limit),
         _ => Err(MapError::Undefined),
     });
@@ -137,6 +138,9 @@ async fn s5_2_claims_make_the_context_where_there_is_no_user_api() {
     assert_eq!(world.user(&resolver, &one, "x").await, Ok((json!({"is": "admin"}), "miss")));
     // What a caller's claims alone can cause is a denial.
     assert_eq!(world.user(&resolver, &two, "x").await, Err(Code::EvaluationLimit));
+    // What the machine has no time for is not.
+    let starved = world.token_of(ISSUER, "ann", "t4", &json!({"role": "starved"}));
+    assert_eq!(world.user(&resolver, &starved, "x").await, Err(Code::Overloaded));
     let none = world.token("ann", "t3");
     assert_eq!(world.user(&resolver, &none, "x").await, Err(Code::UnknownUser));
     assert_eq!(rule.runs.lock().unwrap().last().unwrap().as_object().unwrap().len(), 1);
