@@ -20,7 +20,7 @@ use crate::telemetry::Metrics;
 pub struct Shared {
     /// Contexts by the token's hash.
     pub(super) contexts: Cache<Digest, Arc<Mapped>>,
-    profiles: Cache<Digest, Arc<Profile>>,
+    pub(super) profiles: Cache<Digest, Arc<Profile>>,
     pub(super) loads: Flight<LoadKey, Loaded>,
     pub(super) mappings: Flight<MapKey, Result<Arc<UserContext>, MapError>>,
     pub(super) invalidations: Arc<Invalidations>,

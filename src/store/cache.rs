@@ -141,6 +141,12 @@ where
         self.0.map.retain(keep);
     }
 
+    /// How many entries it holds, and their accounted bytes.
+    #[cfg(test)]
+    pub(crate) fn size(&self) -> (u64, u64) {
+        (self.0.entries(), self.0.bytes())
+    }
+
     /// Forgets everything.
     pub fn clear(&self) {
         self.0.map.clear();

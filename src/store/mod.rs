@@ -9,6 +9,8 @@ mod flight;
 mod generations;
 mod head;
 mod invalidations;
+#[cfg(test)]
+pub(crate) mod measured;
 mod memory;
 mod port;
 mod redis;

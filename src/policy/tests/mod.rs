@@ -16,6 +16,7 @@ use crate::telemetry::Metrics;
 
 mod answers;
 mod cache;
+mod memory;
 mod evaluate;
 
 /// Takes the verdict as it is and counts.
