@@ -17,7 +17,8 @@ const MAX_PARTS: u64 = 64;
 pub trait Cached: Clone + Send + Sync + 'static {
     /// Whether the value may no longer serve at `now`.
     fn is_past(&self, now: &Now) -> bool;
-    /// Bytes that the value holds on to, keys and overhead of the cache apart.
+    /// Bytes on the heap that the value and its key hold on to ([`super::heap`]); key and value
+    /// themselves and what the cache adds are counted by the cache.
     fn bytes(&self) -> usize;
     /// The cache let go of the value, by replacing it or to make room; what was made of it and
     /// is kept elsewhere can be told here.
@@ -37,8 +38,10 @@ struct Weigh;
 
 impl<K, V: Cached> Weighter<K, V> for Weigh {
     fn weight(&self, _: &K, value: &V) -> u64 {
-        // The slot, the key and the reference counts; measured at about 100 bytes.
-        (value.bytes() + size_of::<K>() + 96) as u64
+        // A slot has links and a mark beside the two; slots grow by doubling, so that on average
+        // a third is empty. The index has five bytes for each, and grows so too.
+        let slot = size_of::<K>() + size_of::<V>() + 16;
+        (value.bytes() + slot + slot / 2 + 8) as u64
     }
 }
 

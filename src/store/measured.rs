@@ -13,7 +13,6 @@ pub(crate) fn apart(name: &str) {
     let arguments = [name, "--exact", "--ignored", "--nocapture", "--test-threads=1"];
     let run = Command::new(std::env::current_exe().unwrap()).args(arguments).output().unwrap();
     let said = String::from_utf8_lossy(&run.stdout);
-    print!("{said}");
     assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stderr));
     assert!(said.contains("1 passed"), "{name} is no test: {said}");
 }
@@ -27,6 +26,7 @@ pub(crate) fn resident() -> u64 {
 
 /// Says what an entry of `cache` takes, which holds [`ENTRIES`] and whose filling took `real`
 /// bytes; fails where it is accounted far from it.
+#[expect(clippy::print_stdout, reason = "the figures are what a measurement is for")]
 pub(crate) fn truthful<K, V>(what: &str, cache: &Cache<K, V>, real: u64)
 where
     K: Hash + Eq + Clone + Send + Sync + 'static,
@@ -36,4 +36,5 @@ where
     let (real, accounted) = (real / entries, accounted / entries);
     println!("{what}: {entries} entries, {real} bytes each, accounted {accounted}");
     assert_eq!(entries, ENTRIES as u64);
+    assert!((75..=125).contains(&(accounted * 100 / real)), "{what}: {real}, accounted {accounted}");
 }

@@ -8,6 +8,7 @@ mod contract;
 mod flight;
 mod generations;
 mod head;
+pub mod heap;
 mod invalidations;
 #[cfg(test)]
 pub(crate) mod measured;

@@ -20,7 +20,12 @@ async fn measured() {
     let shared = over_all(store, 512 << 20, &clock, &metrics);
     let now = clock.now();
     let after = |seconds| Expiry::after(&now, Duration::from_secs(seconds));
-    let span = Span { fetched: now, expires: after(60), stale_until: after(60), refresh_ahead: Duration::ZERO };
+    let span = Span {
+        fetched: now,
+        expires: after(60),
+        stale_until: after(60),
+        refresh_ahead: Duration::ZERO,
+    };
     let before = resident();
     let mut profiles = Vec::with_capacity(ENTRIES);
     for (n, token) in tokens.iter().enumerate() {
@@ -49,7 +54,7 @@ impl Mapper for Same {
         Ok(input["profile"].take())
     }
 
-    fn revision(&self) -> &str {
+    fn revision(&self) -> &'static str {
         "1"
     }
 }

@@ -16,8 +16,8 @@ use crate::telemetry::Metrics;
 
 mod answers;
 mod cache;
-mod memory;
 mod evaluate;
+mod memory;
 
 /// Takes the verdict as it is and counts.
 #[derive(Default)]
