@@ -38,10 +38,11 @@ struct Weigh;
 
 impl<K, V: Cached> Weighter<K, V> for Weigh {
     fn weight(&self, _: &K, value: &V) -> u64 {
-        // A slot has links and a mark beside the two; slots grow by doubling, so that on average
-        // a third is empty. The index has five bytes for each, and grows so too.
+        // A slot has links and a mark beside the two. Slots grow by doubling, so that on average a
+        // third is empty and what they grew out of is still about; so does the index, which has
+        // five bytes for each.
         let slot = size_of::<K>() + size_of::<V>() + 16;
-        (value.bytes() + slot + slot / 2 + 8) as u64
+        (value.bytes() + 2 * slot + 16) as u64
     }
 }
 
