@@ -34,3 +34,8 @@ pub mod route;
 pub mod serve;
 pub mod store;
 pub mod telemetry;
+
+/// The service's own allocator: what tests measure is what it takes there.
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

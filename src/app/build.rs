@@ -186,7 +186,7 @@ fn build_store(
 }
 
 fn memory(config: &Config, clock: &Clock, metrics: &Arc<Metrics>) -> Arc<dyn Store> {
-    Arc::new(Memory::new(config.user_context.cache.0, clock.clone(), metrics))
+    Arc::new(Memory::alone(config.user_context.cache.0, clock.clone(), metrics))
 }
 
 fn build_contexts(

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
+use super::alike::is_common;
 use super::jwks::Key;
 use crate::clock::{Expiry, Now};
 use crate::model::{Refusal, VerifiedToken};
-use crate::store::{Cached, Life};
+use crate::store::{Cached, Life, heap};
 
 /// A verified token with the key that verified it.
 #[derive(Debug)]
@@ -49,16 +52,28 @@ impl Cached for Rejected {
     }
 
     fn bytes(&self) -> usize {
-        size_of::<Self>()
+        // All of it is in its place in the cache.
+        0
     }
 }
 
-/// About what `token` holds on to: its claims are there as values and as text.
+/// What an entry of `token` holds on to. What its issuer's tokens have alike is the first one's.
 pub(super) fn size_of_token(token: &VerifiedToken) -> usize {
-    let lists = token.audiences.iter().chain(&token.scopes).map(|text| text.len() + 16);
-    size_of::<Entry>()
-        + size_of::<VerifiedToken>()
-        + token.identity.fragment.json().len() * 2
-        + token.claims_fragment.json().len() * 5
-        + lists.sum::<usize>()
+    let (identity, claims) = (&token.identity, &token.claims);
+    let texts = [identity.fragment.json(), token.claims_fragment.json()];
+    let subject = identity.subject.as_ref().map_or(0, |subject| heap::shared(subject.len()));
+    let client = identity.client_id.as_ref().filter(|client| !is_common(client));
+    let list = |list: &Arc<[Box<str>]>| {
+        let entries = || list.iter().map(|text| heap::block(text.len())).sum::<usize>();
+        if is_common(list) { 0 } else { heap::shared(size_of_val(&**list)) + entries() }
+    };
+    heap::shared(size_of::<Entry>())
+        + heap::shared(size_of::<VerifiedToken>())
+        + texts.map(|text| heap::shared(text.len())).into_iter().sum::<usize>()
+        + subject
+        + client.map_or(0, |client| heap::shared(client.len()))
+        + heap::block(claims.values().len() * size_of::<(Arc<str>, Value)>())
+        + claims.values().map(heap::json).sum::<usize>()
+        + list(&token.audiences)
+        + list(&token.scopes)
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::rules::Rules;
 use crate::clock::{Expiry, Now};
-use crate::model::{Code, Digest, Fragment, Identity, Method, Refusal, VerifiedToken};
+use crate::model::{Claims, Code, Digest, Fragment, Identity, Method, Refusal, VerifiedToken};
 
 const fn invalid(detail: &'static str) -> Refusal {
     Refusal::new(Code::TokenClaims, detail)
@@ -37,15 +37,14 @@ pub(super) fn check(
     let user = Digest::of_user(&rules.issuer, &subject);
     let identity =
         Identity::new(Some(Arc::clone(&rules.issuer)), Some(subject), client, Method::Jwt);
-    let declared = declared(claims, &rules.claims);
-    let claims_fragment = Fragment::new(&Value::Object(declared.clone()));
+    let (claims, claims_fragment) = declared(claims, &rules.claims);
     Ok(VerifiedToken {
         identity,
         issuer_name: Arc::clone(&rules.name),
-        claims: declared,
+        claims,
         claims_fragment,
-        audiences,
-        scopes,
+        audiences: rules.lists.of(&audiences),
+        scopes: rules.lists.of(&scopes),
         expires,
         not_before_nanos,
         hash,
@@ -113,7 +112,7 @@ fn client(claims: &Map<String, Value>, rules: &Rules) -> Result<Option<Arc<str>>
     {
         return Err(Refusal::new(Code::TokenClient, "the client is not one of the issuer's"));
     }
-    Ok(client.map(Arc::from))
+    Ok(client.map(|client| rules.names.of(client)))
 }
 
 /// `scope` (RFC 8693, section 4.2: one string separated by spaces), else `scp`; either may be a
@@ -179,8 +178,18 @@ fn times(
     Ok((Expiry::after(now, Duration::from_nanos(left)), not_before))
 }
 
-/// The declared claims that are there; null is absent.
-fn declared(claims: &Map<String, Value>, names: &[String]) -> Map<String, Value> {
-    let filled = |name: &String| Some((name.clone(), claims.get(name)?.clone()));
-    names.iter().filter_map(filled).filter(|(_, value)| !value.is_null()).collect()
+/// The declared claims that are there, and their text; null is absent.
+fn declared(claims: &Map<String, Value>, names: &[Arc<str>]) -> (Claims, Fragment) {
+    let filled = |name: &Arc<str>| Some((name.to_string(), claims.get(&**name)?.clone()));
+    let all = names.iter().filter_map(filled).filter(|(_, value)| !value.is_null()).collect();
+    let text = Fragment::new(&Value::Object(all));
+    let mut found: Vec<(Arc<str>, Value)> = Vec::with_capacity(names.len());
+    for name in names {
+        let value = claims.get(&**name).filter(|value| !value.is_null());
+        // A name that is declared twice is one claim.
+        if let Some(value) = value.filter(|_| !found.iter().any(|(known, _)| known == name)) {
+            found.push((Arc::clone(name), value.clone()));
+        }
+    }
+    (found.into_iter().collect(), text)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jsonwebtoken::Algorithm;
 
 use super::algorithm;
+use super::alike::Alike;
 use super::config::{Audiences, IssuerConfig};
 
 /// An issuer's configuration, made ready.
@@ -21,10 +22,14 @@ pub(super) struct Rules {
     /// `None`: any client, and none at all.
     pub clients: Option<Vec<Box<str>>>,
     /// Claims that become `input.token`.
-    pub claims: Vec<String>,
+    pub claims: Vec<Arc<str>>,
     /// Claims that must be there beside the registered ones.
     pub required: Vec<String>,
     pub leeway: Duration,
+    /// Lists of audiences and of scopes.
+    pub lists: Alike<[Box<str>]>,
+    /// Clients.
+    pub names: Alike<str>,
 }
 
 impl Rules {
@@ -41,9 +46,11 @@ impl Rules {
                 Audiences::List(list) => Some(boxed(list)),
             },
             clients: config.clients.as_deref().map(boxed),
-            claims: config.claims.clone(),
+            claims: config.claims.iter().map(|name| name.as_str().into()).collect(),
             required: config.required_claims.clone(),
             leeway: config.leeway.0,
+            lists: Alike::default(),
+            names: Alike::default(),
         }
     }
 }

@@ -222,6 +222,11 @@ impl Verifier {
         Ok((index, issuer, unverified))
     }
 
+    #[cfg(test)]
+    pub(super) fn verified(&self) -> &Cache<Digest, Arc<Entry>> {
+        &self.verified
+    }
+
     async fn verify(
         &self,
         token: &str,

@@ -200,6 +200,9 @@ impl Job {
     /// `generation`: one that was invalidated meanwhile verifies nowhere. A store that fails costs
     /// them a load.
     async fn write(&self, profile: &Profile, generation: &str) {
+        if !self.shared.store().is_shared() {
+            return;
+        }
         let key = self.keys.key(&self.ask.issuer, &self.ask.subject);
         let (ttl, stale_for) = self.lifetimes.of(&profile.answer);
         let record = record::encode(&self.ask, profile, generation);

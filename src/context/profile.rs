@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::ask::Ask;
 use crate::clock::{Expiry, Now};
 use crate::model::Digest;
-use crate::store::{Cached, Life};
+use crate::store::{Cached, Life, heap};
 
 /// Pause between two background attempts to fetch one user again.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -163,10 +163,13 @@ impl Cached for Arc<Profile> {
 
     fn bytes(&self) -> usize {
         let text = match &self.answer {
-            Answer::Known { json, owner } => json.len() + owner.as_ref().map_or(0, |o| o.len()),
+            Answer::Known { json, owner } => {
+                heap::shared(json.len())
+                    + owner.as_ref().map_or(0, |owner| heap::block(owner.len()))
+            }
             Answer::Unknown => 0,
         };
-        size_of::<Profile>() + size_of::<State>() + text
+        heap::shared(size_of::<Profile>()) + heap::shared(size_of::<State>()) + text
     }
 
     fn gone(&self) {

@@ -12,7 +12,9 @@ use super::record::KeyTemplate;
 use crate::clock::{Clock, Expiry, Now};
 use crate::dependency::Clients;
 use crate::model::{Digest, Refusal, UserContext};
-use crate::store::{Cache, Cached, Flight, Invalidations, Life, Places, Store, StoreError, Target};
+use crate::store::{
+    Cache, Cached, Flight, Invalidations, Life, Places, Store, StoreError, Target, heap,
+};
 use crate::telemetry::Metrics;
 
 /// The state of user contexts that outlives a configuration: a reload makes a new
@@ -20,7 +22,7 @@ use crate::telemetry::Metrics;
 pub struct Shared {
     /// Contexts by the token's hash.
     pub(super) contexts: Cache<Digest, Arc<Mapped>>,
-    profiles: Cache<Digest, Arc<Profile>>,
+    pub(super) profiles: Cache<Digest, Arc<Profile>>,
     pub(super) loads: Flight<LoadKey, Loaded>,
     pub(super) mappings: Flight<MapKey, Result<Arc<UserContext>, MapError>>,
     pub(super) invalidations: Arc<Invalidations>,
@@ -79,8 +81,10 @@ impl Cached for Arc<Mapped> {
     }
 
     fn bytes(&self) -> usize {
-        let text = self.outcome.as_ref().map_or(0, |context| context.fragment.json().len());
-        size_of::<Mapped>() + size_of::<UserContext>() + text
+        let context = self.outcome.as_ref().map_or(0, |context| {
+            heap::shared(size_of::<UserContext>()) + heap::shared(context.fragment.json().len())
+        });
+        heap::shared(size_of::<Mapped>()) + context
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{Digest, Fragment};
+use super::{Claims, Digest, Fragment};
 use crate::clock::Expiry;
 
 /// How the caller authenticated; the core's word, never a claim's or a profile's.
@@ -82,13 +82,13 @@ pub struct VerifiedToken {
     /// Configured name of the issuer that signed it.
     pub issuer_name: Arc<str>,
     /// The declared claims (`input.token`).
-    pub claims: Map<String, Value>,
+    pub claims: Claims,
     /// The declared claims as `input.token`.
     pub claims_fragment: Fragment,
-    /// `aud`, each entry.
-    pub audiences: Vec<Box<str>>,
-    /// `scope` or `scp`, each entry.
-    pub scopes: Vec<Box<str>>,
+    /// `aud`, each entry; shared by tokens that have the same.
+    pub audiences: Arc<[Box<str>]>,
+    /// `scope` or `scp`, each entry; shared by tokens that have the same.
+    pub scopes: Arc<[Box<str>]>,
     /// `exp`, ended by whichever clock is first; leeway is included.
     pub expires: Expiry,
     /// `nbf` less the leeway, nanoseconds since the Unix epoch.

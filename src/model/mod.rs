@@ -1,5 +1,6 @@
 //! Plain values that the stages hand to one another. Nothing here does I/O or reads a clock.
 
+mod claims;
 mod decision;
 mod digest;
 mod id;
@@ -16,6 +17,7 @@ mod strict;
 mod timeline;
 mod units;
 
+pub use claims::Claims;
 pub use decision::{Decision, DecisionId, Evaluation, HeaderValue, Stamp, Verdict};
 pub use digest::{Digest, Fragment, Hasher};
 pub use id::Ids;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::clock::Now;
 use crate::model::Decision;
-use crate::store::Cached;
+use crate::store::{Cached, heap};
 
 /// A decision in the cache.
 #[derive(Clone)]
@@ -26,27 +26,20 @@ impl Cached for Kept {
 
 /// What `d` holds on to.
 pub(super) fn bytes_of(d: &Decision) -> usize {
-    let pairs = |list: &[(Box<str>, Box<str>)]| -> usize {
-        list.iter().map(|(name, value)| name.len() + value.len() + 32).sum()
+    let pairs = |list: &Vec<(Box<str>, Box<str>)>| -> usize {
+        let texts =
+            list.iter().map(|(name, value)| heap::block(name.len()) + heap::block(value.len()));
+        heap::block(list.capacity() * size_of::<(Box<str>, Box<str>)>()) + texts.sum::<usize>()
     };
-    size_of::<Decision>()
-        + d.message.as_ref().map_or(0, |message| message.len())
+    let shared = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| heap::shared(text.len()));
+    heap::shared(size_of::<Decision>())
+        + heap::shared(d.id.len())
+        + d.message.as_ref().map_or(0, |message| heap::block(message.len()))
         + pairs(&d.headers)
         + pairs(&d.response_headers)
-        + d.constraints.as_ref().map_or(0, |text| text.len())
-        + d.metadata.values().map(json_bytes).sum::<usize>()
-        // The id and a reason, each with its counts.
-        + 128
-}
-
-fn json_bytes(value: &serde_json::Value) -> usize {
-    use serde_json::Value;
-    64 + match value {
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(json_bytes).sum(),
-        Value::Object(members) => {
-            members.iter().map(|(name, value)| name.len() + json_bytes(value)).sum()
-        }
-        _ => 0,
-    }
+        + shared(&d.constraints)
+        + shared(&d.engine_decision_id)
+        + heap::object(&d.metadata)
+        // A reason of the policy's own.
+        + 32
 }

@@ -91,6 +91,9 @@ impl Finisher {
                 one => response.push((name.as_str().into(), self.value(one, evaluation)?)),
             }
         }
+        // They may be kept for long.
+        headers.shrink_to_fit();
+        response.shrink_to_fit();
         Ok((headers, response))
     }
 

@@ -17,7 +17,8 @@ const MAX_PARTS: u64 = 64;
 pub trait Cached: Clone + Send + Sync + 'static {
     /// Whether the value may no longer serve at `now`.
     fn is_past(&self, now: &Now) -> bool;
-    /// Bytes that the value holds on to, keys and overhead of the cache apart.
+    /// Bytes on the heap that the value and its key hold on to ([`super::heap`]); key and value
+    /// themselves and what the cache adds are counted by the cache.
     fn bytes(&self) -> usize;
     /// The cache let go of the value, by replacing it or to make room; what was made of it and
     /// is kept elsewhere can be told here.
@@ -37,8 +38,11 @@ struct Weigh;
 
 impl<K, V: Cached> Weighter<K, V> for Weigh {
     fn weight(&self, _: &K, value: &V) -> u64 {
-        // The slot, the key and the reference counts; measured at about 100 bytes.
-        (value.bytes() + size_of::<K>() + 96) as u64
+        // A slot has links and a mark beside the two. Slots grow by doubling, so that on average a
+        // third is empty and what they grew out of is still about; so does the index, which has
+        // five bytes for each.
+        let slot = size_of::<K>() + size_of::<V>() + 16;
+        (value.bytes() + 2 * slot + 16) as u64
     }
 }
 
@@ -139,6 +143,12 @@ where
     /// Forgets every entry that `keep` refuses.
     pub fn retain(&self, keep: impl Fn(&K, &V) -> bool) {
         self.0.map.retain(keep);
+    }
+
+    /// How many entries it holds, and their accounted bytes.
+    #[cfg(test)]
+    pub(crate) fn size(&self) -> (u64, u64) {
+        (self.0.entries(), self.0.bytes())
     }
 
     /// Forgets everything.

@@ -6,6 +6,7 @@
 //! collision costs a load, never an old answer, and nothing grows with what was invalidated.
 
 use std::hash::{DefaultHasher, Hasher as _};
+use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -43,15 +44,16 @@ impl Target {
     }
 }
 
-/// The places that concern one entry.
+/// The places that concern one entry: eight bytes, as each cached value has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Places([Option<u16>; 4]);
+pub struct Places([Option<NonZeroU16>; 4]);
 
-fn place(kind: u8, name: &[u8]) -> Option<u16> {
+fn place(kind: u8, name: &[u8]) -> Option<NonZeroU16> {
     let mut hasher = DefaultHasher::new();
     hasher.write_u8(kind);
     hasher.write(name);
-    u16::try_from(hasher.finish() % u64::from(PLACES)).ok()
+    // Counted from one; the first counter is nobody's.
+    u16::try_from(hasher.finish() % u64::from(PLACES) + 1).ok().and_then(NonZeroU16::new)
 }
 
 impl Places {
@@ -102,7 +104,7 @@ impl Default for Generations {
         Self {
             epoch: AtomicU64::new(0),
             everything: AtomicU64::new(0),
-            places: (0..PLACES).map(|_| AtomicU64::new(0)).collect(),
+            places: (0..=PLACES).map(|_| AtomicU64::new(0)).collect(),
             raising: Mutex::new(()),
         }
     }
@@ -126,7 +128,7 @@ impl Generations {
             Target::Route(route) => place(3, route.as_bytes()),
             Target::Everything => None,
         };
-        let counter = at.and_then(|at| self.places.get(usize::from(at)));
+        let counter = at.and_then(|at| self.places.get(usize::from(at.get())));
         // The place first: who sees the new epoch sees the place.
         counter.unwrap_or(&self.everything).store(next, Ordering::Release);
         self.epoch.store(next, Ordering::Release);
@@ -141,7 +143,9 @@ impl Generations {
     /// The epoch in which anything that concerns `places` was raised last.
     #[must_use]
     pub fn last(&self, places: Places) -> u64 {
-        let of = |at: u16| self.places.get(usize::from(at)).map(|p| p.load(Ordering::Acquire));
+        let of = |at: NonZeroU16| {
+            self.places.get(usize::from(at.get())).map(|p| p.load(Ordering::Acquire))
+        };
         let raised = places.0.into_iter().flatten().filter_map(of);
         raised.fold(self.everything.load(Ordering::Acquire), u64::max)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::broadcast;
 
-use super::{Cache, Cached, Store, Storing, Subscriber, invalidations};
+use super::{Cache, Cached, Store, Storing, Subscriber, heap, invalidations};
 use crate::clock::{Clock, Expiry, Now};
 use crate::model::BoxFuture;
 use crate::telemetry::Metrics;
@@ -19,6 +19,7 @@ pub struct Memory {
     writing: Mutex<()>,
     messages: broadcast::Sender<(Arc<str>, Bytes)>,
     clock: Clock,
+    alone: bool,
 }
 
 /// Messages that may wait for a slow subscriber; it is told where it missed some.
@@ -39,7 +40,7 @@ impl Cached for Entry {
     }
 
     fn bytes(&self) -> usize {
-        self.value.len() + self.key_bytes
+        heap::block(self.value.len()) + heap::shared(self.key_bytes)
     }
 }
 
@@ -48,7 +49,14 @@ impl Memory {
     #[must_use]
     pub fn new(bytes: u64, clock: Clock, metrics: &Metrics) -> Self {
         let entries = Cache::new("store", bytes, metrics);
-        Self { entries, writing: Mutex::new(()), messages: broadcast::channel(WAITING).0, clock }
+        let messages = broadcast::channel(WAITING).0;
+        Self { entries, writing: Mutex::new(()), messages, clock, alone: false }
+    }
+
+    /// As [`Memory::new`], for the one process that uses it.
+    #[must_use]
+    pub fn alone(bytes: u64, clock: Clock, metrics: &Metrics) -> Self {
+        Self { alone: true, ..Self::new(bytes, clock, metrics) }
     }
 
     fn read(&self, key: &Arc<str>) -> Option<Bytes> {
@@ -83,6 +91,10 @@ impl Memory {
 }
 
 impl Store for Memory {
+    fn is_shared(&self) -> bool {
+        !self.alone
+    }
+
     fn get<'a>(&'a self, key: &'a str) -> Storing<'a, Option<Bytes>> {
         Box::pin(async move { Ok(self.read(&Arc::from(key))) })
     }

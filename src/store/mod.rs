@@ -8,7 +8,10 @@ mod contract;
 mod flight;
 mod generations;
 mod head;
+pub mod heap;
 mod invalidations;
+#[cfg(test)]
+pub(crate) mod measured;
 mod memory;
 mod port;
 mod redis;

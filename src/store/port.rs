@@ -21,6 +21,12 @@ pub type Storing<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 ///
 /// An adapter bounds its own time; no call may wait for long. [`Store::subscribe`] alone lasts.
 pub trait Store: Send + Sync {
+    /// Whether what is set may be found by others, or by this process after a restart. Where not,
+    /// nothing need be set that this process remembers anyway.
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     /// The value of `key`, if it has not ended.
     fn get<'a>(&'a self, key: &'a str) -> Storing<'a, Option<Bytes>>;
 

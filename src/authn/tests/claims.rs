@@ -28,8 +28,8 @@ async fn a_good_token_becomes_identity_claims_and_scopes() {
         format!(r#"{{"client_id":"web","issuer":"{ISSUER}","method":"jwt","subject":"u-alice"}}"#)
     );
     assert_eq!(verified.claims_fragment.json(), r#"{"email":"a@example.test","groups":["x"]}"#);
-    assert_eq!(verified.scopes, ["read", "write"].map(Box::<str>::from));
-    assert_eq!(verified.audiences, ["orders-api"].map(Box::<str>::from));
+    assert_eq!(*verified.scopes, ["read", "write"].map(Box::<str>::from));
+    assert_eq!(*verified.audiences, ["orders-api"].map(Box::<str>::from));
     assert_eq!(&*verified.issuer_name, "main");
 }
 

@@ -7,5 +7,6 @@ mod fetching;
 mod header;
 mod issuers;
 mod keysets;
+mod memory;
 mod succeeding;
 mod support;

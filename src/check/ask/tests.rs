@@ -10,7 +10,7 @@ use super::caller::Rights;
 use super::*;
 use crate::clock::{Clock, Expiry};
 use crate::context::Resolved;
-use crate::model::{Asker, BoxFuture, CacheState, Digest, Headers};
+use crate::model::{Asker, BoxFuture, CacheState, Claims, Digest, Headers};
 use crate::respond::HeadersConfig;
 
 /// Every stage at once: nothing verifies, no user is found, nothing is decided.
@@ -150,10 +150,10 @@ async fn the_user_of_a_batch_is_asked_for_once_also_when_that_fails() {
     let token = Arc::new(VerifiedToken {
         identity: Identity::anonymous(),
         issuer_name: "main".into(),
-        claims: Map::new(),
+        claims: Claims::default(),
         claims_fragment: Fragment::new(&json!({})),
-        audiences: Vec::new(),
-        scopes: Vec::new(),
+        audiences: [].into(),
+        scopes: [].into(),
         expires: Expiry::after(&when().now, Duration::from_mins(1)),
         not_before_nanos: None,
         hash: Digest::of("test", b"token"),

@@ -5,6 +5,7 @@ mod config;
 mod invalidation;
 mod keys;
 mod loads;
+mod memory;
 mod peek;
 mod stale;
 mod stored;
@@ -106,9 +107,9 @@ impl World {
             identity: Identity::new(Some(issuer.into()), Some(subject.into()), None, Method::Jwt),
             issuer_name: "main".into(),
             claims_fragment: Fragment::new(&Value::Object(claims.clone())),
-            claims,
-            audiences: Vec::new(),
-            scopes: Vec::new(),
+            claims: claims.into_iter().collect(),
+            audiences: [].into(),
+            scopes: [].into(),
             expires: Expiry::after(&now, Duration::from_hours(1)),
             not_before_nanos: None,
             hash: Digest::of("test token", seed.as_bytes()),
@@ -163,8 +164,12 @@ fn share(store: &Arc<Memory>, clock: &Clock, metrics: &Metrics) -> Arc<Shared> {
 }
 
 fn over(store: Arc<dyn Store>, clock: &Clock, metrics: &Metrics) -> Arc<Shared> {
+    over_all(store, 8 << 20, clock, metrics)
+}
+
+fn over_all(store: Arc<dyn Store>, bytes: u64, clock: &Clock, metrics: &Metrics) -> Arc<Shared> {
     let invalidations = Invalidations::new(store, clock.clone(), metrics);
-    Shared::new(8 << 20, invalidations, clock.clone(), metrics)
+    Shared::new(bytes, invalidations, clock.clone(), metrics)
 }
 
 fn merge(into: &mut Value, from: &Value) {

@@ -1,0 +1,35 @@
+use super::*;
+use crate::clock::Expiry;
+use crate::model::Digest;
+use crate::policy::kept::Kept;
+use crate::store::Cache;
+use crate::store::measured::{ENTRIES, apart, resident, truthful};
+
+#[test]
+fn a_cached_decision_takes_what_is_accounted() {
+    apart("policy::tests::memory::measured");
+}
+
+#[test]
+#[ignore = "run in a process of its own"]
+fn measured() {
+    let (clock, revision) = (Clock::manual(0), Arc::<str>::from("r1"));
+    let now = clock.now();
+    let cache = Cache::new("test", 256 << 20, &Metrics::new());
+    let before = resident();
+    for n in 0..ENTRIES {
+        let evaluation = Evaluation {
+            id: format!("{n:08}-5f0c-4a8e-9d2b-000000000000").into(),
+            revision: Arc::clone(&revision),
+            decided_at: now,
+            expires: Some(Expiry::after(&now, std::time::Duration::from_mins(1))),
+        };
+        let context = json!({"policy": "timeseries", "user": {"id": format!("u-{n:08}"), "roles": ["CWMS Users"]},
+            "constraints": {"offices": ["SPK", "SWT"], "embargo_exempt": false}});
+        let mut decision = Decision::denied(Code::Allowed, evaluation);
+        decision.headers = vec![("x-auth-context".into(), context.to_string().into())];
+        let key = Digest::plain(&n.to_le_bytes());
+        cache.insert(key, Kept { decision: Arc::new(decision), epoch: 0 });
+    }
+    truthful("decision", &cache, resident() - before);
+}
