@@ -23,6 +23,7 @@ impl Claims {
     }
 
     /// Every value.
+    #[must_use]
     pub fn values(&self) -> impl ExactSizeIterator<Item = &Value> {
         self.0.iter().map(|(_, value)| value)
     }

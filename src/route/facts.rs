@@ -186,7 +186,7 @@ impl<'r> Matched<'_, 'r> {
 impl Claim {
     fn of<'t>(&self, token: &'t VerifiedToken) -> Option<&'t Value> {
         let value = match self {
-            Self::Name(name) => token.claims.get(&**name),
+            Self::Name(name) => token.claims.get(name),
             Self::Pointer(pointer) => {
                 let (first, rest) = match pointer.get(1..)?.split_once('/') {
                     Some((first, _)) => (first, pointer.get(1 + first.len()..)?),

@@ -26,7 +26,6 @@ pub(crate) fn resident() -> u64 {
 
 /// Says what an entry of `cache` takes, which holds [`ENTRIES`] and whose filling took `real`
 /// bytes; fails where it is accounted far from it.
-#[expect(clippy::print_stdout, reason = "the figures are what a measurement is for")]
 pub(crate) fn truthful<K, V>(what: &str, cache: &Cache<K, V>, real: u64)
 where
     K: Hash + Eq + Clone + Send + Sync + 'static,
