@@ -17,6 +17,7 @@ use crate::telemetry::Metrics;
 mod answers;
 mod cache;
 mod evaluate;
+mod opa;
 
 /// Takes the verdict as it is and counts.
 #[derive(Default)]
