@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use self::adapters::{Journeys, Parts};
 use self::build::prepare_on;
-pub use self::build::{prepare, probe};
+pub use self::build::{past_dates, prepare, probe, warn_of_past_dates};
 use self::enduring::Enduring;
 use self::operate::Operator;
 pub use self::reload::Look;

@@ -63,15 +63,10 @@ pub(super) fn prepare_on(
         let fix = "add one: `{ name: all, match: { path_prefix: / }, access: authenticated }`";
         problems.push(Problem::new("/routes", message, fix));
     }
-    let (far, past) = open_dates(&config.routes, &clock.now());
-    if before.is_none() {
-        problems.extend(past.into_iter().chain(far).map(|problem| problem.under("/routes")));
-    } else {
-        // A date that passes must not hold up the reload of keys and certificates.
-        for Problem { pointer, message, .. } in past {
-            tracing::warn!(at = format!("/routes{pointer}"), message, "this route is closed again");
-        }
-        problems.extend(far.into_iter().map(|problem| problem.under("/routes")));
+    let (far, _) = open_dates(&config.routes, &clock.now());
+    problems.extend(far.into_iter().map(|problem| problem.under("/routes")));
+    if before.is_some() {
+        warn_of_past_dates(config);
     }
     let secured = serve::Secured::new(&config.listen, &clock.now());
     let secured = keep(&mut problems, "/listen", secured);
@@ -123,6 +118,22 @@ pub(super) fn prepare_on(
         collector,
         enduring,
     })
+}
+
+/// Routes of `config` that were open while OPA fails, up to a date that is past: they are closed
+/// again. A fault to who writes the file; to who serves it no reason to stop, or to hold up the
+/// reload of keys and certificates, for closed is the safe reading.
+#[must_use]
+pub fn past_dates(config: &Config) -> Vec<Problem> {
+    let (_, past) = open_dates(&config.routes, &Clock::system().now());
+    past.into_iter().map(|problem| problem.under("/routes")).collect()
+}
+
+/// Logs the [`past_dates`].
+pub fn warn_of_past_dates(config: &Config) {
+    for Problem { pointer, message, .. } in past_dates(config) {
+        tracing::warn!(at = pointer, message, "this route is closed again");
+    }
 }
 
 /// The reasons that the entry points' rules can give: they become metric labels.

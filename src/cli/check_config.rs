@@ -1,9 +1,11 @@
-//! `portcullis check-config`: everything that `serve` does before it opens a port.
+//! `portcullis check-config`: everything that `serve` does before it opens a port. A route whose
+//! date is past is a fault here alone.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::output;
+use crate::app;
 use crate::config::Report;
 
 /// Which file to check.
@@ -24,6 +26,10 @@ pub(super) fn run(args: &Args) -> ExitCode {
 
 fn check(args: &Args) -> Result<String, Report> {
     let (loaded, prepared) = super::load(&args.config)?;
+    let past = app::past_dates(&loaded.config);
+    if !past.is_empty() {
+        return Err(loaded.report(past));
+    }
     output::note(&loaded.notes().to_string());
     let file = args.config.display();
     let (routes, revision) = (loaded.config.routes.len(), loaded.revision());

@@ -24,6 +24,7 @@ fn serve(args: &Args) -> Result<(), CliError> {
     let (loaded, prepared) = load(&args.config)?;
     let log = telemetry::init_log(&loaded.config.log);
     output::note(&loaded.notes().to_string());
+    app::warn_of_past_dates(&loaded.config);
     let runtime = app::runtime(&loaded.config).map_err(CliError::Runtime)?;
     let ended = runtime.block_on(app::run(prepared, loaded, look, log));
     // A look-up of a name that hangs has a thread of its own, which must not keep the process.

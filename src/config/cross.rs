@@ -153,8 +153,8 @@ fn of_open(config: &Config) -> Vec<Problem> {
             found.push(Problem::new(at.clone(), message, fix));
         }
         if opa.is_some_and(|opa| opa.timeout >= config.check.budget) {
-            let message = "OPA's `timeout` is as long as `check.budget`: where OPA hangs, the \
-                           Check's time ends first, and that is *unavailable*";
+            let message = "OPA's `timeout` is as long as `check.budget`: where no \
+                           connection is had, the Check's time ends first: *unavailable*";
             found.push(Problem::new(at, message, "write a shorter `policy.opa.timeout`"));
         }
     }

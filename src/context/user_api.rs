@@ -192,9 +192,11 @@ fn failure_of(error: CallError) -> Failure {
     let detail = match error {
         CallError::Shed => "too many calls to the user API are waiting",
         CallError::Open => "the user API is not called: it failed too often lately",
-        CallError::Unreachable | CallError::NoName | CallError::NotListening | CallError::NoTls => {
-            "the user API cannot be reached"
-        }
+        CallError::Unreachable
+        | CallError::NoName
+        | CallError::NotListening
+        | CallError::NoTls
+        | CallError::SlowConnect => "the user API cannot be reached",
         CallError::Timeout => "the user API did not answer in time",
         CallError::TooLarge => "the user API's answer is too large",
         CallError::Broken => "the user API's answer broke off or is not HTTP",

@@ -70,6 +70,9 @@ pub(super) enum Sign {
     There,
     /// It does not work.
     Bad(&'static str),
+    /// It gave no answer, or a late one. It counts as if it did not work; but who asks much, or for
+    /// much, may have brought that about.
+    Mute(&'static str),
 }
 
 /// Width of the window in which failures are weighed against all calls.
@@ -95,6 +98,10 @@ struct State {
     /// Raised at every change: a call that began before it says nothing any more.
     epoch: u64,
     in_a_row: u32,
+    /// How many of these no caller can have brought about.
+    bad_in_a_row: u32,
+    /// While it is not closed: no caller can have brought that about.
+    gone: bool,
     window: Window,
     /// Whom failures of late were answers about. Each counts once: one user whom the dependency
     /// chokes on must not take it from all others.
@@ -114,7 +121,16 @@ enum Position {
 struct Window {
     start: Instant,
     calls: u32,
+    /// Failures of either kind.
+    failed: u32,
+    /// Those that no caller can have brought about.
     bad: u32,
+}
+
+impl Window {
+    fn new(start: Instant) -> Self {
+        Self { start, calls: 0, failed: 0, bad: 0 }
+    }
 }
 
 /// Leave to make one call. Dropped without a word, it says nothing of the dependency.
@@ -129,13 +145,14 @@ pub(super) struct Permit<'a> {
 impl Breaker {
     pub(super) fn new(name: DependencyName, config: &BreakerConfig, timeout: Duration) -> Self {
         let now = Instant::now();
-        let window = Window { start: now, calls: 0, bad: 0 };
         let state = State {
             position: Position::Closed,
             since: now,
             epoch: 0,
             in_a_row: 0,
-            window,
+            bad_in_a_row: 0,
+            gone: false,
+            window: Window::new(now),
             blamed: Vec::new(),
             last_error: None,
         };
@@ -161,12 +178,22 @@ impl Breaker {
         }
     }
 
-    /// Leave to make a call at `now`; at most one has it while the breaker is not closed.
-    pub(super) fn permit(&self, now: Instant) -> Result<Permit<'_>, CallError> {
+    /// Whether it is not called because of failures that no caller can have brought about.
+    pub(super) fn is_gone(&self) -> bool {
+        let state = self.lock();
+        state.gone && state.position != Position::Closed
+    }
+
+    /// Leave to make a call at `now`, `about` this one; at most one has it while the breaker is not
+    /// closed. Whom failures were about tries later than others: whether it is back for all does
+    /// not show with the one whom it chokes on.
+    pub(super) fn permit(&self, now: Instant, about: Option<u64>) -> Result<Permit<'_>, CallError> {
         let mut state = self.lock();
+        let blamed = about.is_some_and(|about| state.blamed.contains(&about));
+        let later = if blamed { self.open_for / 2 } else { Duration::ZERO };
         let probe = match state.position {
             Position::Closed => false,
-            Position::Open(until) if now >= until => {
+            Position::Open(until) if now.checked_sub(later).is_some_and(|now| now >= until) => {
                 state.turn(Position::Probing, now);
                 tracing::debug!(dependency = %self.name, "tried again");
                 true
@@ -196,10 +223,12 @@ impl Breaker {
     /// Counts a call and says whether it is one failure too many.
     fn count(&self, state: &mut State, sign: Sign, about: Option<u64>, now: Instant) -> bool {
         if now.saturating_duration_since(state.window.start) >= WINDOW {
-            state.window = Window { start: now, calls: 0, bad: 0 };
+            state.window = Window::new(now);
             state.blamed.clear();
         }
-        if matches!(sign, Sign::Bad(_)) && about.is_some_and(|about| state.blames(about)) {
+        if matches!(sign, Sign::Bad(_) | Sign::Mute(_))
+            && about.is_some_and(|about| state.blames(about))
+        {
             return false;
         }
         let window = &mut state.window;
@@ -208,17 +237,27 @@ impl Breaker {
             Sign::There => return false,
             Sign::Good => {
                 window.calls = window.calls.saturating_add(1);
-                state.in_a_row = 0;
+                (state.in_a_row, state.bad_in_a_row) = (0, 0);
                 return false;
             }
+            Sign::Mute(_) => {}
             Sign::Bad(_) => {
-                window.calls = window.calls.saturating_add(1);
                 window.bad = window.bad.saturating_add(1);
-                state.in_a_row = state.in_a_row.saturating_add(1);
+                state.bad_in_a_row = state.bad_in_a_row.saturating_add(1);
             }
         }
-        let half = window.bad >= window.calls.div_ceil(2);
-        state.in_a_row >= self.failures || (half && window.bad >= self.failures.saturating_mul(2))
+        window.calls = window.calls.saturating_add(1);
+        window.failed = window.failed.saturating_add(1);
+        state.in_a_row = state.in_a_row.saturating_add(1);
+        let half = window.failed >= window.calls.div_ceil(2);
+        let many = half && window.failed >= self.failures.saturating_mul(2);
+        let row = state.in_a_row >= self.failures;
+        // Among failures that a caller may have brought about, one that he cannot have says too
+        // little.
+        let (bad, all) =
+            if row { (state.bad_in_a_row, state.in_a_row) } else { (window.bad, window.failed) };
+        state.gone = matches!(sign, Sign::Bad(_)) && bad > all / 2;
+        row || many
     }
 
     fn open(&self, state: &mut State, error: &'static str, now: Instant) {
@@ -252,8 +291,8 @@ impl State {
         }
         self.position = to;
         self.epoch = self.epoch.wrapping_add(1);
-        self.in_a_row = 0;
-        self.window = Window { start: now, calls: 0, bad: 0 };
+        (self.in_a_row, self.bad_in_a_row) = (0, 0);
+        self.window = Window::new(now);
     }
 }
 
@@ -262,20 +301,22 @@ impl Permit<'_> {
     pub(super) fn end(mut self, sign: Sign, about: Option<u64>, now: Instant) {
         let breaker = self.breaker;
         let slow = now.saturating_duration_since(self.began) > breaker.slow_after;
-        let sign = if slow && sign == Sign::Good { Sign::Bad(SLOW) } else { sign };
+        let sign = if slow && sign == Sign::Good { Sign::Mute(SLOW) } else { sign };
         let mut state = breaker.lock();
-        if let Sign::Bad(error) = sign {
+        if let Sign::Bad(error) | Sign::Mute(error) = sign {
             state.last_error = Some((error, now));
         }
         if state.epoch != self.epoch {
             return;
         }
         match (std::mem::take(&mut self.probe), sign) {
-            // What fails is known to fail: it says nothing, and whoever comes next tries.
-            (true, Sign::Bad(_)) if about.is_some_and(|about| state.blames(about)) => {
-                state.turn(Position::Open(now), now);
+            (true, Sign::Bad(error) | Sign::Mute(error)) => {
+                if let Some(about) = about {
+                    state.blames(about);
+                }
+                state.gone = matches!(sign, Sign::Bad(_));
+                breaker.open(&mut state, error, now);
             }
-            (true, Sign::Bad(error)) => breaker.open(&mut state, error, now),
             (true, Sign::Good | Sign::There) => {
                 let failed_for = now.saturating_duration_since(state.since);
                 state.turn(Position::Closed, now);
@@ -284,7 +325,7 @@ impl Permit<'_> {
             }
             (false, sign) => {
                 if breaker.count(&mut state, sign, about, now)
-                    && let Sign::Bad(error) = sign
+                    && let Sign::Bad(error) | Sign::Mute(error) = sign
                 {
                     breaker.open(&mut state, error, now);
                 }

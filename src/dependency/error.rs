@@ -6,7 +6,7 @@ use crate::telemetry::CallOutcome;
 /// be logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// Not called: too many calls wait already.
+    /// Not called: too many calls wait already, or this one waited too long for a place.
     #[error("not called: too many calls are waiting")]
     Shed,
     /// Not called: the dependency failed too often lately, and it is not yet time to try again.
@@ -24,7 +24,10 @@ pub enum CallError {
     /// No connection: no TLS is spoken there, or its certificate is not trusted for the name.
     #[error("no connection: TLS failed")]
     NoTls,
-    /// No whole answer in time; the wait for a free place counts.
+    /// No connection in time, TLS included where it is spoken.
+    #[error("no connection in time")]
+    SlowConnect,
+    /// No whole answer in time.
     #[error("no answer in time")]
     Timeout,
     /// The answer is larger than the dependency's cap.
@@ -48,9 +51,11 @@ impl CallError {
         match self {
             Self::Shed => Some(CallOutcome::Shed),
             Self::Open => Some(CallOutcome::Open),
-            Self::Unreachable | Self::NoName | Self::NotListening | Self::NoTls => {
-                Some(CallOutcome::Unreachable)
-            }
+            Self::Unreachable
+            | Self::NoName
+            | Self::NotListening
+            | Self::NoTls
+            | Self::SlowConnect => Some(CallOutcome::Unreachable),
             Self::Timeout => Some(CallOutcome::Timeout),
             Self::TooLarge | Self::Broken | Self::Refused(_) => Some(CallOutcome::Failed),
             Self::Invalid(_) => None,
@@ -60,7 +65,10 @@ impl CallError {
     /// Whether no connection was had.
     #[must_use]
     pub fn is_unreachable(self) -> bool {
-        matches!(self, Self::Unreachable | Self::NoName | Self::NotListening | Self::NoTls)
+        matches!(
+            self,
+            Self::Unreachable | Self::NoName | Self::NotListening | Self::NoTls | Self::SlowConnect
+        )
     }
 
     /// As static text, for states that are shown.
@@ -73,6 +81,7 @@ impl CallError {
             Self::NoName => "no connection: the name does not resolve",
             Self::NotListening => "no connection: nobody listens there",
             Self::NoTls => "no connection: TLS failed",
+            Self::SlowConnect => "no connection in time",
             Self::Timeout => "no answer in time",
             Self::TooLarge => "the answer is too large",
             Self::Broken => "the answer broke off or is not HTTP",
@@ -84,7 +93,9 @@ impl CallError {
 impl From<&reqwest::Error> for CallError {
     fn from(error: &reqwest::Error) -> Self {
         // A connect time-out is both; the dependency could not be reached.
-        if error.is_connect() {
+        if error.is_connect() && error.is_timeout() {
+            Self::SlowConnect
+        } else if error.is_connect() {
             unreachable_because(error)
         } else if error.is_timeout() {
             Self::Timeout

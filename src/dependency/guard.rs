@@ -18,7 +18,8 @@ const BUDGET: (Duration, u32, f32) = (Duration::from_secs(10), 1, 0.2);
 pub struct GuardOptions {
     /// Names the dependency in metrics, logs and on `/ready?verbose`.
     pub name: DependencyName,
-    /// Time of a whole call, the wait for a place and a second try included.
+    /// Time of a whole call from when it has a place, a second try included. The wait for a place
+    /// may take as long once more.
     pub timeout: Duration,
     /// Calls that run at once.
     pub max_in_flight: usize,
@@ -40,6 +41,16 @@ pub enum Answer {
     Busy,
     /// The dependency failed; the text is for people and holds no secret.
     Failure(&'static str),
+}
+
+/// Whom or what a question is about.
+#[derive(Debug, Clone, Copy)]
+pub struct About {
+    /// A hash of it.
+    pub whom: u64,
+    /// Whether it may also be what the dependency gives no answer on, as on a question that takes
+    /// too long. Otherwise only answers that are failures are about it.
+    pub silence: bool,
 }
 
 /// Lets calls to one dependency through: within a time-out, so many at once, not while it
@@ -110,7 +121,7 @@ impl Guard {
     /// As [`Guard::call`].
     pub async fn call_about<T, F>(
         &self,
-        about: Option<u64>,
+        about: Option<About>,
         deadline: Option<Instant>,
         safe_to_retry: bool,
         judge: impl Fn(&T) -> Answer,
@@ -120,9 +131,7 @@ impl Guard {
         F: Future<Output = Result<T, CallError>>,
     {
         let started = Instant::now();
-        let own = started.checked_add(self.timeout).unwrap_or(started);
-        let until = deadline.map_or(own, |deadline| deadline.min(own));
-        let result = self.within(until, safe_to_retry, (&judge, about), attempt).await;
+        let result = self.within(deadline, safe_to_retry, (&judge, about), attempt).await;
         let outcome = match &result {
             Ok(answer) => Some(judge(answer).outcome()),
             Err(error) => error.outcome(),
@@ -135,9 +144,9 @@ impl Guard {
 
     async fn within<T, F>(
         &self,
-        until: Instant,
+        deadline: Option<Instant>,
         safe_to_retry: bool,
-        judge: (&impl Fn(&T) -> Answer, Option<u64>),
+        judge: (&impl Fn(&T) -> Answer, Option<About>),
         mut attempt: impl FnMut() -> F,
     ) -> Result<T, CallError>
     where
@@ -147,10 +156,14 @@ impl Guard {
         if self.breaker.refuses(Instant::now()) {
             return Err(CallError::Open);
         }
+        // A queue is the callers' doing: waiting in it says nothing of the dependency, and takes
+        // nothing from the time that the call itself has.
+        let (until, _) = self.until(deadline);
         let entered = tokio::time::timeout_at(until.into(), self.gate.enter()).await;
-        let _place = entered.map_err(|_| CallError::Timeout)??;
+        let _place = entered.map_err(|_| CallError::Shed)??;
         self.budget.deposit();
-        let first = self.once(until, judge, attempt()).await;
+        let (until, whole) = self.until(deadline);
+        let first = self.once((until, whole), judge, attempt()).await;
         let again = safe_to_retry
             && first
                 .as_ref()
@@ -161,28 +174,50 @@ impl Guard {
             return first;
         }
         self.metrics.calls.retry(&self.name);
-        match self.once(until, judge, attempt()).await {
+        match self.once((until, false), judge, attempt()).await {
             Err(CallError::Open) => first,
             second => second,
         }
     }
 
+    /// Until when a call may take from now on, and whether that is its whole time-out.
+    fn until(&self, deadline: Option<Instant>) -> (Instant, bool) {
+        let now = Instant::now();
+        let own = now.checked_add(self.timeout).unwrap_or(now);
+        match deadline {
+            Some(deadline) if deadline < own => (deadline, false),
+            _ => (own, true),
+        }
+    }
+
+    /// Whether the dependency is not called because of failures that no caller can have brought
+    /// about, neither by asking much nor by what is asked.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.breaker.is_gone()
+    }
+
     async fn once<T>(
         &self,
-        until: Instant,
-        (judge, about): (&impl Fn(&T) -> Answer, Option<u64>),
+        (until, whole): (Instant, bool),
+        (judge, about): (&impl Fn(&T) -> Answer, Option<About>),
         attempt: impl Future<Output = Result<T, CallError>>,
     ) -> Result<T, CallError> {
-        let permit = self.breaker.permit(Instant::now())?;
+        let permit = self.breaker.permit(Instant::now(), about.map(|about| about.whom))?;
         let ended = tokio::time::timeout_at(until.into(), attempt).await;
         let result = ended.unwrap_or(Err(CallError::Timeout));
         let sign = match &result {
             Ok(answer) => Some(judge(answer).sign()),
+            // Who had no time says nothing of who would have answered.
+            Err(CallError::Timeout) if !whole => None,
             Err(error) => sign(*error),
         };
         if let Some(sign) = sign {
-            // No answer says nothing of whom it would have been about.
-            permit.end(sign, about.filter(|_| result.is_ok()), Instant::now());
+            let tells = |about: &About| match &result {
+                Ok(_) => true,
+                Err(error) => about.silence && !error.is_unreachable(),
+            };
+            permit.end(sign, about.filter(tells).map(|about| about.whom), Instant::now());
         }
         result
     }
@@ -216,8 +251,9 @@ fn sign(error: CallError) -> Option<Sign> {
         | CallError::NoName
         | CallError::NotListening
         | CallError::NoTls
-        | CallError::Timeout
-        | CallError::Broken
         | CallError::Refused(_) => Some(Sign::Bad(error.as_str())),
+        CallError::SlowConnect | CallError::Timeout | CallError::Broken => {
+            Some(Sign::Mute(error.as_str()))
+        }
     }
 }

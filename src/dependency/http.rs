@@ -8,7 +8,7 @@ use ::http::{HeaderMap, HeaderValue};
 use ::url::Url;
 use bytes::{Bytes, BytesMut};
 
-use super::{Answer, BreakerConfig, CallError, Guard, GuardOptions, Response};
+use super::{About, Answer, BreakerConfig, CallError, Guard, GuardOptions, Response};
 use crate::model::Secret;
 use crate::telemetry::trace::{self, KeyValue};
 use crate::telemetry::{DependencyName, Metrics};
@@ -20,8 +20,8 @@ pub struct HttpOptions {
     pub name: DependencyName,
     /// Time to connect, TLS included. Default 2 s.
     pub connect_timeout: Duration,
-    /// Time of a whole call: the wait for a place, connecting, sending, and the whole answer.
-    /// Default 5 s.
+    /// Time of a whole call: connecting, sending, and the whole answer. The wait for a place before
+    /// it may take as long once more. Default 5 s.
     pub timeout: Duration,
     /// Largest body of an answer, in bytes; enforced while it arrives. Default 1 MiB.
     pub max_response: usize,
@@ -191,12 +191,14 @@ impl Http {
         let client = &self.0.client;
         let request =
             |more: HeaderMap| client.get(url.clone()).headers(headers.clone()).headers(more);
-        self.call(("GET", &url), request, |_| None, Some(about)).await
+        self.call(("GET", &url), request, |_| None, Some(About { whom: about, silence: false }))
+            .await
     }
 
     /// As [`Http::get`], by `POST` with `body`. For questions only: a call may be made twice.
     /// `judge` says how an answer counts where its status alone misleads: what one question can
-    /// bring about is no failure of the dependency.
+    /// bring about is no failure of the dependency. Failures `about` one question (a hash of it)
+    /// count once, silence too.
     ///
     /// # Errors
     /// If no whole answer came within the time-out and the size cap.
@@ -205,13 +207,20 @@ impl Http {
         url: Url,
         headers: HeaderMap,
         body: Bytes,
+        about: u64,
         judge: fn(&Response) -> Option<Answer>,
     ) -> Result<Response, CallError> {
         let client = &self.0.client;
         let request = |more: HeaderMap| {
             client.post(url.clone()).headers(headers.clone()).headers(more).body(body.clone())
         };
-        self.call(("POST", &url), request, judge, None).await
+        self.call(("POST", &url), request, judge, Some(About { whom: about, silence: true })).await
+    }
+
+    /// Whether it is not called because of failures that no caller can have brought about.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.0.guard.is_gone()
     }
 
     async fn call(
@@ -219,7 +228,7 @@ impl Http {
         (method, url): (&'static str, &Url),
         request: impl Fn(HeaderMap) -> reqwest::RequestBuilder,
         special: fn(&Response) -> Option<Answer>,
-        about: Option<u64>,
+        about: Option<About>,
     ) -> Result<Response, CallError> {
         let inner = &*self.0;
         let judge = |answer: &Response| special(answer).unwrap_or_else(|| judge(answer.status));

@@ -26,7 +26,7 @@ mod url;
 pub use breaker::BreakerConfig;
 pub use clients::Clients;
 pub use error::CallError;
-pub use guard::{Answer, Guard, GuardOptions};
+pub use guard::{About, Answer, Guard, GuardOptions};
 pub use http::{BuildError, Http, HttpOptions, bearer};
 pub use response::Response;
 pub use template::{TemplateError, UrlTemplate};

@@ -80,9 +80,10 @@ pub struct RouteConfig {
     /// Form of the bodies of denials.
     #[serde(default)]
     pub errors: BodyForm,
-    /// While the OPA server fails, and no last decision may serve, this route passes everybody
-    /// whom `access` admits. Every such answer is marked `open`; headers that the route requires
-    /// are not there, so with `require_headers` nothing passes. Left out, it is *unavailable*.
+    /// While the OPA server cannot be reached or answers with server errors, and no last decision
+    /// may serve, this route passes everybody whom `access` admits; silence opens nothing. Every
+    /// such answer is marked `open`; headers that the route requires are not there, so with
+    /// `require_headers` nothing passes. Left out, it is *unavailable*.
     pub open_while_opa_fails: Option<OpenConfig>,
 }
 

@@ -46,6 +46,9 @@ fn s8_1_a_route_is_open_until_its_date_and_no_longer() {
     house.cold(&get("/open", &[]), last).is("allow", "policy_open");
     let past = now.plus(Duration::from_hours(1));
     house.cold(&get("/open", &[]), past).is("unavailable", "policy_unavailable");
+    // A process that starts after the date serves, with these routes closed.
+    let house = House::start(&config(&date(-1)), "");
+    house.cold(&get("/open", &[]), house.now()).is("unavailable", "policy_unavailable");
 }
 
 #[test]
@@ -57,6 +60,10 @@ fn s8_1_a_date_that_is_past_or_far_and_a_section_without_effect_are_refused() {
         match config::load_with(&file, &none, |_, _| Vec::new()) {
             Err(report) => report.faults().iter().map(|fault| fault.pointer.clone()).collect(),
             Ok(loaded) => match app::prepare(&loaded.config, loaded.base()) {
+                // It is served, and closed.
+                Ok(_) if !app::past_dates(&loaded.config).is_empty() => {
+                    app::past_dates(&loaded.config).into_iter().map(|past| past.pointer).collect()
+                }
                 Ok(_) => {
                     let notes = loaded.notes().to_string();
                     assert!(notes.contains("passes everybody while OPA fails (a test)"), "{notes}");

@@ -155,3 +155,22 @@ async fn a_broken_connection_is_replaced_by_a_second_try() {
     assert_eq!(get(&http, &url).await.unwrap().status, 200);
     assert!(counted(&metrics, "ok"), "one call, made twice");
 }
+
+#[tokio::test]
+async fn s3_6_a_queue_of_callers_moves_no_breaker_and_takes_no_time_from_the_call() {
+    let metrics = Arc::new(Metrics::new());
+    let options = GuardOptions {
+        name: "test".into(),
+        timeout: Duration::from_secs(2),
+        max_in_flight: 1,
+        max_waiting: 100,
+        breaker: BreakerConfig { slow_after: Some(HumanDuration::secs(2)), ..quick() },
+    };
+    let guard = Guard::new(&options, Arc::clone(&metrics));
+    let calls = AtomicUsize::new(0);
+    let many = (0..20).map(|_| call(&guard, true, &calls, Duration::from_millis(900), Ok(())));
+    let results = futures_util::future::join_all(many).await;
+    assert!(results.iter().all(|r| matches!(r, Ok(()) | Err(CallError::Shed))), "{results:?}");
+    assert!(results.contains(&Err(CallError::Shed)), "{results:?}");
+    assert!(!guard_is_open(&metrics));
+}

@@ -25,6 +25,8 @@ pub(super) struct Server {
     http: Http,
     base: Url,
     headers: HeaderMap,
+    /// Connections are had without a word of OPA: the kernel makes them, where no TLS is spoken.
+    plain: bool,
 }
 
 /// What OPA answered.
@@ -43,8 +45,9 @@ pub(super) struct Answer {
 pub(super) struct Failure {
     /// What the Check ends with.
     pub(super) refusal: Refusal,
-    /// It is OPA that failed. What callers can bring about by asking much, or for much, opens no
-    /// route.
+    /// It is OPA that failed: it cannot be reached or answers with a server error. What callers
+    /// can bring about by asking much, or for much, opens no route; so silence does not, for an
+    /// OPA that hangs cannot be told from one that works on what was asked.
     pub(super) own: bool,
 }
 
@@ -95,14 +98,17 @@ impl Server {
         metrics: &Arc<Metrics>,
         base: &Path,
     ) -> Result<Self, Problem> {
+        let plain = !config.url.starts_with("https:");
+        // Shorter than a call, so that it shows which of them was too long.
+        let share = if plain { config.timeout.0 / 2 } else { config.timeout.0 };
         let options = HttpOptions {
-            connect_timeout: config.timeout.0.min(Duration::from_secs(2)),
+            connect_timeout: share.min(Duration::from_secs(2)),
             timeout: config.timeout.0,
             max_response: config.max_response.as_usize(),
             max_in_flight: config.max_in_flight,
             max_waiting: config.max_waiting,
             ca_file: config.ca_file.as_ref().map(|file| base.join(file)),
-            tls: config.url.starts_with("https:"),
+            tls: !plain,
             client_certificate: config
                 .client_certificate
                 .as_ref()
@@ -127,23 +133,42 @@ impl Server {
                 .map_err(|error| Problem::new("/token", error.to_string(), "give one line"))?;
             headers.insert(AUTHORIZATION, value);
         }
-        Ok(Self { http, base, headers })
+        Ok(Self { http, base, headers, plain })
     }
 
-    /// The value of the rule at `path` on `input`, a JSON document.
-    pub(super) async fn ask(&self, path: &str, input: &str) -> Result<Answer, Failure> {
+    /// The value of the rule at `path` on `input`, a JSON document; `about` is a hash of the
+    /// question without its time.
+    pub(super) async fn ask(&self, path: &str, input: &str, about: u64) -> Result<Answer, Failure> {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(["v1", "data"]).extend(path.split('/'));
         }
         url.set_query(Some("provenance=true"));
         let body = ["{\"input\":", input, "}"].concat();
-        match self.http.post(url, self.headers.clone(), body.into(), judge).await {
+        match self.http.post(url, self.headers.clone(), body.into(), about, judge).await {
             Ok(response) => read(&response).map_err(|detail| failed(detail, &response)),
             Err(error) => Err(Failure {
                 refusal: Refusal::new(Code::PolicyUnavailable, detail_of(error)),
-                own: !matches!(error, CallError::Shed | CallError::TooLarge),
+                own: self.is_own(error),
             }),
+        }
+    }
+
+    fn is_own(&self, error: CallError) -> bool {
+        match error {
+            CallError::Open => self.http.is_gone(),
+            CallError::SlowConnect => self.plain,
+            CallError::Unreachable
+            | CallError::NoName
+            | CallError::NotListening
+            | CallError::NoTls => true,
+            // A policy that brings OPA down on one input breaks a connection, too.
+            CallError::Broken
+            | CallError::Timeout
+            | CallError::Shed
+            | CallError::TooLarge
+            | CallError::Refused(_)
+            | CallError::Invalid(_) => false,
         }
     }
 }
@@ -151,7 +176,7 @@ impl Server {
 fn failed(detail: &'static str, response: &Response) -> Failure {
     let retry_after = response.retry_after.map(|seconds| seconds.min(3600));
     let refusal = Refusal { retry_after, ..Refusal::new(Code::PolicyUnavailable, detail) };
-    Failure { refusal, own: true }
+    Failure { refusal, own: response.status >= 500 && judge(response).is_none() }
 }
 
 fn read(response: &Response) -> Result<Answer, &'static str> {
@@ -171,15 +196,25 @@ fn read(response: &Response) -> Result<Answer, &'static str> {
     }
 }
 
-/// A policy that errs on one input is no failure of OPA.
+/// A policy that errs on one input is no failure of OPA, nor is one that ends too late.
 fn judge(response: &Response) -> Option<dependency::Answer> {
-    (response.status == 500 && erred(&response.body)).then_some(dependency::Answer::Refusal)
+    match response.status {
+        500 if erred(&response.body) => Some(dependency::Answer::Refusal),
+        500 if !fault(&response.body).errors.is_empty() => Some(dependency::Answer::Busy),
+        // What stands before OPA had no answer in time.
+        504 => Some(dependency::Answer::Busy),
+        _ => None,
+    }
+}
+
+fn fault(body: &[u8]) -> Fault {
+    serde_json::from_slice(body).unwrap_or_default()
 }
 
 /// Whether a policy's own error, and nothing else, is what went wrong.
 fn erred(body: &[u8]) -> bool {
     let own = ["eval_conflict_error", "eval_type_error", "eval_builtin_error"];
-    let fault: Fault = serde_json::from_slice(body).unwrap_or_default();
+    let fault = fault(body);
     !fault.errors.is_empty() && fault.errors.iter().all(|cause| own.contains(&cause.code.as_str()))
 }
 
@@ -210,9 +245,11 @@ fn detail_of(error: CallError) -> &'static str {
     match error {
         CallError::Shed => "too many calls to OPA are waiting",
         CallError::Open => "OPA is not called: it failed too often lately",
-        CallError::Unreachable | CallError::NoName | CallError::NotListening | CallError::NoTls => {
-            "OPA cannot be reached"
-        }
+        CallError::Unreachable
+        | CallError::NoName
+        | CallError::NotListening
+        | CallError::NoTls
+        | CallError::SlowConnect => "OPA cannot be reached",
         CallError::Timeout => "OPA did not answer in time",
         CallError::TooLarge => "OPA's answer is too large",
         CallError::Broken => "OPA's answer broke off or is not HTTP",

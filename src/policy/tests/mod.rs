@@ -18,6 +18,7 @@ mod answers;
 mod cache;
 mod evaluate;
 mod memory;
+mod opa;
 
 /// Takes the verdict as it is and counts.
 #[derive(Default)]
