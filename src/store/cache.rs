@@ -23,6 +23,10 @@ pub trait Cached: Clone + Send + Sync + 'static {
     /// The cache let go of the value, by replacing it or to make room; what was made of it and
     /// is kept elsewhere can be told here.
     fn gone(&self) {}
+    /// Whether it stays where room is needed; few may.
+    fn stays(&self) -> bool {
+        false
+    }
 }
 
 /// A bounded map from keys to values that end. Where it is full, what was used least goes.
@@ -51,6 +55,10 @@ struct Count(CacheStats);
 
 impl<K, V: Cached> Lifecycle<K, V> for Count {
     type RequestState = ();
+
+    fn is_pinned(&self, _: &K, value: &V) -> bool {
+        value.stays()
+    }
 
     fn on_evict(&self, (): &mut Self::RequestState, _: K, value: V) {
         self.0.evicted.inc();

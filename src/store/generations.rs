@@ -214,32 +214,4 @@ mod tests {
             assert_eq!(over(&lives()), [false; 4], "{target:?}");
         }
     }
-
-    #[test]
-    fn what_notes_its_epoch_while_others_raise_is_never_missed() {
-        let generations = Arc::new(Generations::default());
-        let places = Places::of_user(&user("ann"), "i");
-        let raising = {
-            let generations = Arc::clone(&generations);
-            std::thread::spawn(move || {
-                for n in 0..2_000 {
-                    generations.raise(&Target::User(user(&n.to_string())));
-                    generations.raise(&Target::User(user("ann")));
-                }
-            })
-        };
-        while !raising.is_finished() {
-            let life = Life::new(&generations, places);
-            if generations.last(places) > life.epoch {
-                // The place is seen a moment before the epoch, never the other way round.
-                while !life.is_over() {
-                    std::hint::spin_loop();
-                }
-            }
-        }
-        raising.join().unwrap();
-        let life = Life::new(&generations, places);
-        generations.raise(&Target::User(user("ann")));
-        assert!(life.is_over());
-    }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::Target;
@@ -61,6 +62,11 @@ pub(super) struct Head {
 impl Head {
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
+    }
+
+    /// As the store holds it.
+    pub(super) fn text(&self) -> Bytes {
+        serde_json::to_vec(self).unwrap_or_default().into()
     }
 
     /// The head after an invalidation of `target` at about `nanos` since the Unix epoch. The time

@@ -1,11 +1,13 @@
 //! Invalidations, told to every replica that shares the store.
 //!
-//! Who invalidates raises generations in the store, then deletes, then publishes. Whoever listens
-//! raises its own generations in memory; what was kept by older ones serves no more. A message
-//! may be lost: each names the one before it, and on every subscription, on every gap and every
-//! few seconds the head is read again, so that what was missed takes effect.
+//! Who invalidates gives the user a new generation in the store, deletes, raises the head there,
+//! then publishes. Whoever listens raises its own generations in memory; what was kept by older
+//! ones serves no more. A message may be lost: each names the one before it, and on every
+//! subscription, on every gap and every few seconds the head is read again, so that what was
+//! missed takes effect. Generations in memory are raised together with the head that is known: a
+//! load between the two would take old values of the store for new ones.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +22,8 @@ use crate::telemetry::{InvalidationMetrics, Metrics};
 
 /// What the keys of generations begin with.
 pub(super) const KEYS: &str = "generation";
-const HEAD: &str = "generations";
+/// Key of the head.
+pub(super) const HEAD: &str = "generations";
 const CHANNEL: &str = "invalidations";
 /// How long the head stays after the last invalidation. Where it is gone, everything counts as
 /// invalidated once.
@@ -29,6 +32,9 @@ const HEAD_STAYS: Duration = Duration::from_hours(30 * 24);
 const REREAD: Duration = Duration::from_secs(5);
 /// Another's clock may be so much behind ours.
 const SKEW: Duration = Duration::from_mins(1);
+/// A head that cannot be read is replaced after so long; not at once, for it may be that of
+/// replicas which sign by another key until they are replaced themselves.
+const UNREADABLE: Duration = Duration::from_mins(1);
 /// Attempts to raise the head while others raise it too.
 const TRIES: u32 = 16;
 const LEAST_STAY: u64 = 3600;
@@ -67,6 +73,10 @@ pub struct Invalidations {
     began: u64,
     known: Mutex<Option<Head>>,
     subscription: AtomicU8,
+    /// Whether the head could not be read some time: others may have invalidated unheard.
+    cut_off: AtomicBool,
+    /// Since when the head is there and cannot be read, nanoseconds; zero where it can be.
+    unreadable: AtomicU64,
     /// Longest that anything is kept in the store, in seconds.
     longest: AtomicU64,
 }
@@ -95,6 +105,8 @@ impl Invalidations {
             clock,
             known: Mutex::new(None),
             subscription: AtomicU8::new(UNKNOWN),
+            cut_off: AtomicBool::new(false),
+            unreadable: AtomicU64::new(0),
             longest: AtomicU64::new(LEAST_STAY),
         })
     }
@@ -142,51 +154,106 @@ impl Invalidations {
     }
 
     async fn tell(&self, target: &Target, keys: &[String]) -> Result<u64, StoreError> {
-        let head = self.raise(target).await;
-        let at = head.as_ref().map_or_else(|_| nanos(&self.clock), |(_, raised)| raised.at);
-        let mut failed = head.as_ref().err().copied();
+        let mut failed = None;
+        // Before the head: who reads that early and hears no message reads this too.
         if let Target::User(user) = target {
             let stay = self.longest.load(Ordering::Relaxed).saturating_mul(2);
             let stay = Duration::from_secs(stay);
-            let set = self.store.set(&generation_key(user), at.to_string().into(), stay).await;
-            failed = failed.or(set.err());
+            let fresh = format!("{}-{:x}", nanos(&self.clock), getrandom::u64().unwrap_or(self.me));
+            failed = self.store.set(&generation_key(user), fresh.into(), stay).await.err();
         }
         for key in keys {
             failed = failed.or(self.store.delete(key).await.err());
         }
-        if let Ok((after, raised)) = head {
-            let message = Message { from: self.me, after, raised };
-            let text = serde_json::to_vec(&message).unwrap_or_default();
-            failed = failed.or(self.store.publish(CHANNEL, text.into()).await.err());
-        }
+        let (after, raised) = self.raise(target).await?;
+        let at = raised.at;
+        let message = Message { from: self.me, after, raised };
+        let text = serde_json::to_vec(&message).unwrap_or_default();
+        failed = failed.or(self.store.publish(CHANNEL, text.into()).await.err());
         failed.map_or(Ok(at), Err)
     }
 
     /// Raises the head in the store. Returns the generation before.
     async fn raise(&self, target: &Target) -> Result<(u64, Raised), StoreError> {
         for attempt in 0..=TRIES {
-            let old = self.store.get(HEAD).await?;
-            let before = old.as_deref().and_then(Head::read).unwrap_or_default();
+            let old = self.get().await?;
+            let read = old.as_deref().and_then(Head::read);
+            let heard = self.heard(old.as_ref(), read.as_ref());
+            let before = read.unwrap_or_else(|| self.fresh());
             let (next, raised) = before.after(target, nanos(&self.clock));
-            let value = Bytes::from(serde_json::to_vec(&next).unwrap_or_default());
-            let done = match &old {
+            let done = if attempt == TRIES {
                 // What is there and cannot be read as ours is replaced in the end.
-                _ if attempt == TRIES => {
-                    self.store.set(HEAD, value, HEAD_STAYS).await?;
-                    true
-                }
-                Some(old) => self.store.compare_and_swap(HEAD, old, value, HEAD_STAYS).await?,
-                None => self.store.set_if_absent(HEAD, value, HEAD_STAYS).await?,
+                self.store.set(HEAD, next.text(), HEAD_STAYS).await?;
+                true
+            } else {
+                self.put(old.as_ref(), &next).await?
             };
             if done {
-                let mut known = self.known();
-                if known.as_ref().is_none_or(|known| known.at == before.at) {
-                    *known = Some(next);
-                }
+                self.unreadable.store(0, Ordering::Relaxed);
+                self.adopt(next, heard, Some(target));
                 return Ok((before.at, raised));
             }
         }
         Err(StoreError("others invalidate all the time"))
+    }
+
+    async fn get(&self) -> Result<Option<Bytes>, StoreError> {
+        let read = self.store.get(HEAD).await;
+        if read.is_err() {
+            self.cut_off.store(true, Ordering::Relaxed);
+        }
+        read
+    }
+
+    /// Puts `head` in place of `old`; says whether that was still there.
+    async fn put(&self, old: Option<&Bytes>, head: &Head) -> Result<bool, StoreError> {
+        match old {
+            Some(old) => self.store.compare_and_swap(HEAD, old, head.text(), HEAD_STAYS).await,
+            None => self.store.set_if_absent(HEAD, head.text(), HEAD_STAYS).await,
+        }
+    }
+
+    /// The head where there is none: no generation of before comes again.
+    fn fresh(&self) -> Head {
+        Head::default().after(&Target::Everything, nanos(&self.clock)).0
+    }
+
+    /// Until when others may have invalidated, as far as the head in the store tells.
+    fn heard(&self, there: Option<&Bytes>, read: Option<&Head>) -> u64 {
+        match read {
+            Some(head) => head.at,
+            // An empty store that could be read all the time.
+            None if there.is_none() && !self.cut_off.load(Ordering::Relaxed) => 0,
+            None => nanos(&self.clock),
+        }
+    }
+
+    /// Knows `next`, and raises with it what was missed, and `own`, which is the last in it.
+    /// Others may have invalidated until `heard`.
+    fn adopt(&self, next: Head, heard: u64, own: Option<&Target>) {
+        let mut known = self.known();
+        let older = known.as_ref().is_some_and(|known| next.at < known.at);
+        let missed = match &*known {
+            // Nothing was kept before this process began.
+            None if heard < self.began => Some(Vec::new()),
+            None => None,
+            // It was read before what was told meanwhile.
+            Some(known) if older && known.since(&next).is_some() => return,
+            Some(known) => next.since(known),
+        };
+        let mut missed = missed.unwrap_or_else(|| vec![Target::Everything]);
+        if own.is_some() && missed.last() == own {
+            missed.pop();
+        }
+        // An older one is read once more before it is believed.
+        *known = (!older).then_some(next);
+        for target in &missed {
+            self.generations.raise(target);
+            self.metrics.counted("missed", target.kind());
+        }
+        if let Some(own) = own {
+            self.generations.raise(own);
+        }
     }
 
     /// Knows the head, reading it if need be: before a load notes anything.
@@ -231,45 +298,67 @@ impl Invalidations {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the head, and raises what was missed since it was known.
+    /// Reads the head, and raises what was missed since it was known. Where there is none, one
+    /// begins.
     async fn reread(&self) -> Result<(), StoreError> {
-        let read = self.store.get(HEAD).await?;
-        let head = read.as_deref().and_then(Head::read).unwrap_or_default();
-        let mut known = self.known();
-        let missed = match &*known {
-            // Nothing was kept before this process began.
-            None if head.at < self.began => Some(Vec::new()),
-            None => None,
-            // Read before what a message told meanwhile.
-            Some(known) if head.at != 0 && head.at < known.at && known.since(&head).is_some() => {
-                return Ok(());
-            }
-            Some(known) => head.since(known),
-        };
-        for target in missed.unwrap_or_else(|| vec![Target::Everything]) {
-            self.generations.raise(&target);
-            self.metrics.counted("missed", target.kind());
+        // Once more where another began one meanwhile.
+        for _ in 0..2 {
+            let there = self.get().await?;
+            let read = there.as_deref().and_then(Head::read);
+            let heard = self.heard(there.as_ref(), read.as_ref());
+            let head = match read {
+                Some(head) => head,
+                None => {
+                    let fresh = self.fresh();
+                    if !self.put(there.as_ref(), &fresh).await.unwrap_or(false) {
+                        continue;
+                    }
+                    fresh
+                }
+            };
+            self.unreadable.store(0, Ordering::Relaxed);
+            self.adopt(head, heard, None);
+            return Ok(());
         }
-        *known = Some(head);
+        self.unreadable().await
+    }
+
+    /// The head is there and cannot be read, or there is none and none can be written: what was
+    /// kept may have been invalidated. Generations of this process alone until that changes.
+    async fn unreadable(&self) -> Result<(), StoreError> {
+        let (now, fresh) = (nanos(&self.clock), self.fresh());
+        let since = self.unreadable.load(Ordering::Relaxed);
+        if since == 0 {
+            self.unreadable.store(now, Ordering::Relaxed);
+            self.adopt(fresh, now, None);
+        } else if Duration::from_nanos(now.saturating_sub(since)) >= UNREADABLE {
+            self.store.set(HEAD, fresh.text(), HEAD_STAYS).await?;
+            self.unreadable.store(0, Ordering::Relaxed);
+            self.adopt(fresh, now, None);
+        }
         Ok(())
     }
 
     /// Takes what another tells; says whether something between was missed.
     fn take(&self, message: &Message) -> bool {
         let target = message.raised.target();
-        self.generations.raise(&target);
-        self.metrics.counted("received", target.kind());
         let late = nanos(&self.clock).saturating_sub(message.raised.at);
+        let gap = {
+            let mut known = self.known();
+            let gap = match &mut *known {
+                Some(head) if head.at == message.after => {
+                    head.take(&message.raised);
+                    false
+                }
+                Some(head) => head.at < message.raised.at,
+                None => true,
+            };
+            self.generations.raise(&target);
+            gap
+        };
+        self.metrics.counted("received", target.kind());
         self.metrics.lag.observe(Duration::from_nanos(late).as_secs_f64());
-        let mut known = self.known();
-        match &mut *known {
-            Some(head) if head.at == message.after => {
-                head.take(&message.raised);
-                false
-            }
-            Some(head) => head.at < message.raised.at,
-            None => true,
-        }
+        gap
     }
 }
 

@@ -32,6 +32,8 @@ struct Entry {
     value: Bytes,
     expires: Expiry,
     key_bytes: usize,
+    /// The list of invalidations: without it, everything counts as invalidated.
+    stays: bool,
 }
 
 impl Cached for Entry {
@@ -41,6 +43,10 @@ impl Cached for Entry {
 
     fn bytes(&self) -> usize {
         heap::block(self.value.len()) + heap::shared(self.key_bytes)
+    }
+
+    fn stays(&self) -> bool {
+        self.stays
     }
 }
 
@@ -84,7 +90,8 @@ impl Memory {
             self.entries.remove(&key);
         } else {
             let (expires, key_bytes) = (Expiry::after(&now, ttl), key.len());
-            self.entries.insert(key, Entry { value, expires, key_bytes });
+            let stays = *key == *invalidations::HEAD;
+            self.entries.insert(key, Entry { value, expires, key_bytes, stays });
         }
         true
     }
@@ -180,6 +187,8 @@ mod tests {
         let metrics = Metrics::new();
         let store = Memory::new(64 * 1024, Clock::manual(0), &metrics);
         let value = Bytes::from(vec![b'x'; 1_000]);
+        let head = invalidations::HEAD;
+        store.set(head, Bytes::from_static(b"head"), Duration::from_mins(1)).await.unwrap();
         for n in 0..1_000 {
             store.set(&format!("k{n}"), value.clone(), Duration::from_mins(1)).await.unwrap();
         }
@@ -188,5 +197,6 @@ mod tests {
             kept += usize::from(store.get(&format!("k{n}")).await.unwrap().is_some());
         }
         assert!((10..=64).contains(&kept), "{kept}");
+        assert!(store.get(head).await.unwrap().is_some(), "what was invalidated stays known");
     }
 }

@@ -83,7 +83,8 @@ async fn a_warm_check_is_one_counted_hit() {
         "cache_requests_total{cache=\"context\",result=\"miss\"} 1",
         "dependency_calls_total{dependency=\"user_api\",outcome=\"ok\"} 1",
         "cache_entries{cache=\"profile\"} 1",
-        "cache_entries{cache=\"store\"} 1",
+        // The profile, and the list of invalidations.
+        "cache_entries{cache=\"store\"} 2",
     ] {
         assert!(shown.contains(line), "{line} not in\n{shown}");
     }

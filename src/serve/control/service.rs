@@ -124,11 +124,23 @@ impl Inner {
     }
 }
 
+/// Longest name that is taken, bytes. The list that replicas share holds many of them, and must
+/// stay smaller than a value of the store may be.
+const LONGEST_NAME: usize = 1 << 10;
+
 /// What is asked for; empty names are none.
 fn read(request: InvalidateRequest) -> Result<Invalidation, Status> {
     let filled = |name: &str, text: String| {
-        let missing = || Status::new(Code::InvalidArgument, format!("`{name}` is empty"));
-        if text.is_empty() { Err(missing()) } else { Ok(text) }
+        let wrong = |why| Err(Status::new(Code::InvalidArgument, format!("`{name}` {why}")));
+        if text.is_empty() {
+            wrong("is empty")
+        } else if text.len() > LONGEST_NAME {
+            wrong("is longer than 1 KiB")
+        } else if text.chars().any(char::is_control) {
+            wrong("holds control characters")
+        } else {
+            Ok(text)
+        }
     };
     Ok(match request.target {
         Some(Target::User(user)) => Invalidation::User {
@@ -177,5 +189,38 @@ impl hyper::service::Service<Request<Incoming>> for Service {
     fn call(&self, call: Request<Incoming>) -> Self::Future {
         let service = self.clone();
         Box::pin(async move { Ok(service.answer(call).await) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::control::messages::User;
+
+    #[test]
+    fn names_are_bounded() {
+        let long = "x".repeat(LONGEST_NAME);
+        let user = |issuer: &str, subject: &str| {
+            Target::User(User { issuer: issuer.to_owned(), subject: subject.to_owned() })
+        };
+        for (name, taken) in [
+            (long.as_str(), true),
+            (&*format!("{long}x"), false),
+            ("", false),
+            ("a\u{1}b", false),
+            ("a \"b\" é", true),
+        ] {
+            for target in [
+                user(name, "s"),
+                user("i", name),
+                Target::Issuer(name.to_owned()),
+                Target::Route(name.to_owned()),
+            ] {
+                let read = read(InvalidateRequest { target: Some(target) });
+                assert_eq!(read.is_ok(), taken, "{name}");
+                let refused = read.err().map(|status| status.code());
+                assert!(refused.is_none_or(|code| code == Code::InvalidArgument));
+            }
+        }
     }
 }

@@ -153,7 +153,8 @@ async fn s5_8_generations_of_many_that_invalidate_at_once_all_count() {
     generations.dedup();
     assert_eq!(generations.len(), 8, "no two have the same");
     let head = Head::read(&store.get(HEAD).await.unwrap().unwrap()).unwrap();
-    assert_eq!(head.since(&Head::default()).unwrap().len(), 8, "none put out another");
+    let told = head.since(&Head::default()).unwrap();
+    assert_eq!(told.len(), 9, "none put out another, and the list began with everything");
 }
 
 #[tokio::test]
@@ -201,4 +202,169 @@ async fn s5_8_what_no_message_tells_is_read_within_seconds() {
     two.until(|_| ann.is_over()).await;
     assert!(!bob.is_over());
     listening.abort();
+}
+
+#[tokio::test]
+async fn s5_8_who_invalidates_over_what_it_missed_believes_nothing_old() {
+    for target in [Target::Issuer("i".to_owned()), Target::Everything, user("cid")] {
+        let clock = Clock::system();
+        let store = store(&clock);
+        let (one, two) = (Replica::new(&store, &clock), Replica::new(&store, &clock));
+        let before = one.generation("ann").await;
+        let (bob, dan) = (one.life("bob"), one.life("dan"));
+        // No message of it comes to the first.
+        two.generation("ann").await;
+        two.invalidations.raise(&user("bob")).await.unwrap();
+        one.invalidations.invalidate(&target, &[]).await.unwrap();
+        assert!(bob.is_over(), "{target:?}");
+        let narrow = target == user("cid");
+        assert_eq!(dan.is_over(), !narrow, "{target:?}");
+        assert_eq!(one.generation("ann").await == before, narrow, "{target:?}");
+        assert!((one.counts("missed", "user") - 1.0).abs() < f64::EPSILON);
+        two.invalidations.reread().await.unwrap();
+        assert_eq!(one.generation("ann").await, two.generation("ann").await);
+        assert_eq!(one.invalidations.standing(), two.invalidations.standing());
+    }
+}
+
+#[tokio::test]
+async fn s5_8_who_invalidates_before_its_first_reading_misses_nothing_told_since_it_began() {
+    let clock = Clock::manual(10_000);
+    let store = store(&clock);
+    let other = Replica::new(&store, &clock);
+    other.invalidations.invalidate(&user("ann"), &[]).await.unwrap();
+    clock.advance(Duration::from_mins(10));
+    for missed in [false, true] {
+        let late = Replica::new(&store, &clock);
+        let kept = late.life("ann");
+        if missed {
+            other.invalidations.invalidate(&user("ann"), &[]).await.unwrap();
+        }
+        late.invalidations.invalidate(&user("bob"), &[]).await.unwrap();
+        assert_eq!(kept.is_over(), missed);
+        clock.advance(Duration::from_mins(10));
+    }
+}
+
+#[tokio::test]
+async fn s5_8_what_is_told_ends_nothing_before_its_generation_is_known() {
+    let clock = Clock::system();
+    let store = store(&clock);
+    let (one, two) = (Replica::new(&store, &clock), Replica::new(&store, &clock));
+    two.generation("ann").await;
+    let (after, raised) = one.invalidations.raise(&Target::Issuer("i".to_owned())).await.unwrap();
+    let message = Message { from: 0, after, raised };
+    let ann = two.life("ann");
+    let hearing = {
+        // Whoever loads now reads the old generation.
+        let _known = two.invalidations.known();
+        let invalidations = Arc::clone(&two.invalidations);
+        let hearing = std::thread::spawn(move || invalidations.take(&message));
+        for _ in 0..50 {
+            std::thread::sleep(Duration::from_millis(2));
+            assert!(!ann.is_over(), "a load that begins now would keep what it finds");
+        }
+        hearing
+    };
+    hearing.join().unwrap();
+    assert!(ann.is_over());
+}
+
+/// A store that shows another replica each head that is written, at once.
+struct Shown {
+    store: Arc<dyn Store>,
+    to: Arc<Invalidations>,
+    seen: Mutex<Vec<String>>,
+}
+
+impl Shown {
+    async fn show(&self, key: &str, done: bool) -> Result<bool, StoreError> {
+        if done && key == HEAD {
+            self.to.reread().await?;
+            let seen = self.to.generation(&Digest::of_user("i", "ann"), "i").await?;
+            self.seen.lock().unwrap().push(seen);
+        }
+        Ok(done)
+    }
+}
+
+impl Store for Shown {
+    fn get<'a>(&'a self, key: &'a str) -> Storing<'a, Option<Bytes>> {
+        self.store.get(key)
+    }
+
+    fn set<'a>(&'a self, key: &'a str, value: Bytes, ttl: Duration) -> Storing<'a, ()> {
+        self.store.set(key, value, ttl)
+    }
+
+    fn set_if_absent<'a>(&'a self, key: &'a str, value: Bytes, ttl: Duration) -> Storing<'a, bool> {
+        Box::pin(
+            async move { self.show(key, self.store.set_if_absent(key, value, ttl).await?).await },
+        )
+    }
+
+    fn compare_and_swap<'a>(
+        &'a self,
+        key: &'a str,
+        expected: &'a [u8],
+        value: Bytes,
+        ttl: Duration,
+    ) -> Storing<'a, bool> {
+        Box::pin(async move {
+            self.show(key, self.store.compare_and_swap(key, expected, value, ttl).await?).await
+        })
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> Storing<'a, ()> {
+        self.store.delete(key)
+    }
+
+    fn publish<'a>(&'a self, _: &'a str, _: Bytes) -> Storing<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn subscribe<'a>(&'a self, _: &'a str, _: Arc<dyn Subscriber>) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
+}
+
+#[tokio::test]
+async fn s5_8_who_reads_the_head_early_reads_the_users_new_generation() {
+    let clock = Clock::system();
+    let store = store(&clock);
+    let two = Replica::new(&store, &clock);
+    let before = two.generation("ann").await;
+    let ann = two.life("ann");
+    let to = Arc::clone(&two.invalidations);
+    let shown = Arc::new(Shown { store, to, seen: Mutex::default() });
+    let one = Replica::new(&(Arc::clone(&shown) as Arc<dyn Store>), &clock);
+    one.invalidations.invalidate(&user("ann"), &[]).await.unwrap();
+    let seen = shown.seen.lock().unwrap().clone();
+    assert!(!seen.is_empty() && seen.iter().all(|seen| *seen != before), "{before} {seen:?}");
+    assert!(ann.is_over());
+    assert_eq!(seen.last(), Some(&two.generation("ann").await));
+}
+
+#[tokio::test]
+async fn s5_8_a_head_that_is_lost_revives_no_generation() {
+    let clock = Clock::manual(10_000);
+    let store = store(&clock);
+    let (one, two) = (Replica::new(&store, &clock), Replica::new(&store, &clock));
+    let mut seen = vec![one.generation("ann").await];
+    one.invalidations.invalidate(&Target::Everything, &[]).await.unwrap();
+    seen.push(one.generation("ann").await);
+    for by_invalidating in [false, true] {
+        clock.advance(Duration::from_secs(1));
+        store.delete(HEAD).await.unwrap();
+        if by_invalidating {
+            one.invalidations.invalidate(&user("bob"), &[]).await.unwrap();
+        } else {
+            one.invalidations.reread().await.unwrap();
+        }
+        let now = one.generation("ann").await;
+        assert!(!seen.contains(&now), "{now} {seen:?}");
+        seen.push(now);
+        two.invalidations.reread().await.unwrap();
+        assert_eq!(two.generation("ann").await, one.generation("ann").await);
+    }
 }

@@ -5,6 +5,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ::redis::{PushInfo, PushKind, Value, cmd};
@@ -51,8 +52,10 @@ async fn once(
 ) -> Result<Infallible, Ended> {
     let limit = redis.connect_timeout;
     let (send, mut messages) = mpsc::channel::<PushInfo>(WAITING);
-    // A full queue ends the pushes: the receiver then sees the channel's end.
-    let sender = move |push| send.try_send(push).map_err(drop);
+    // The client drops what finds the queue full and goes on, so it is noted here.
+    let full = Arc::new(AtomicBool::new(false));
+    let noted = Arc::clone(&full);
+    let sender = move |push| send.try_send(push).map_err(|_| noted.store(true, Ordering::Relaxed));
     let connecting = redis.link.endpoint().listen(nth, sender);
     let mut connection = within(limit, connecting).await?;
     within(limit, connection.subscribe(channel)).await?;
@@ -61,6 +64,9 @@ async fn once(
         let next = Instant::now() + PING;
         while let Ok(message) = timeout_at(next, messages.recv()).await {
             take(redis, channel, subscriber, message.ok_or(Ended)?).await?;
+            if full.load(Ordering::Relaxed) {
+                return Err(Ended);
+            }
         }
         let pong: Value = within(PING, cmd("PING").query_async(&mut connection)).await?;
         drop(pong);
