@@ -57,6 +57,12 @@ impl Current {
     }
 }
 
+/// Stands for the question whatever its time: one that OPA chokes on says nothing of others.
+fn about(question: &Question) -> u64 {
+    let key = question.input.key(&question.entry_point, "opa about", question.door, "");
+    key.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
 impl Inner {
     pub(super) fn key(&self, question: &Question) -> Digest {
         let current = self.current.load();
@@ -79,12 +85,6 @@ impl Inner {
         self.current.load().revision.is_some() && self.telling.is_due(now, self.clock_ttl)
     }
 
-    /// Stands for the question whatever its time: one that OPA chokes on says nothing of others.
-    fn about(&self, question: &Question) -> u64 {
-        let key = question.input.key(&question.entry_point, "opa about", question.door, "");
-        key.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
-    }
-
     pub(super) async fn decide(
         self: Arc<Self>,
         question: Question,
@@ -97,7 +97,7 @@ impl Inner {
         };
         let time = entry.terms.reads_time.then_some(&question.now);
         let began = self.telling.begin();
-        let about = self.about(&question);
+        let about = about(&question);
         match self.server.ask(&entry.path, &question.input.to_json(time), about).await {
             Ok(answer) => {
                 let decision = self.finished(entry, &question, answer, (began, epoch));
