@@ -57,6 +57,12 @@ impl Current {
     }
 }
 
+/// Stands for the question whatever its time: one that OPA chokes on says nothing of others.
+fn about(question: &Question) -> u64 {
+    let key = question.input.key(&question.entry_point, "opa about", question.door, "");
+    key.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
 impl Inner {
     pub(super) fn key(&self, question: &Question) -> Digest {
         let current = self.current.load();
