@@ -4,8 +4,7 @@
 //! then publishes. Whoever listens raises its own generations in memory; what was kept by older
 //! ones serves no more. A message may be lost: each names the one before it, and on every
 //! subscription, on every gap and every few seconds the head is read again, so that what was
-//! missed takes effect. Generations in memory are raised together with the head that is known: a
-//! load between the two would take old values of the store for new ones.
+//! missed takes effect.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,9 +19,7 @@ use crate::clock::Clock;
 use crate::model::{BoxFuture, Digest};
 use crate::telemetry::{InvalidationMetrics, Metrics};
 
-/// What the keys of generations begin with.
 pub(super) const KEYS: &str = "generation";
-/// Key of the head.
 pub(super) const HEAD: &str = "generations";
 const CHANNEL: &str = "invalidations";
 /// How long the head stays after the last invalidation. Where it is gone, everything counts as
@@ -32,8 +29,7 @@ const HEAD_STAYS: Duration = Duration::from_hours(30 * 24);
 const REREAD: Duration = Duration::from_secs(5);
 /// Another's clock may be so much behind ours.
 const SKEW: Duration = Duration::from_mins(1);
-/// A head that cannot be read is replaced after so long; not at once, for it may be that of
-/// replicas which sign by another key until they are replaced themselves.
+/// A head that cannot be read, perhaps of replicas with another key, is replaced after so long.
 const UNREADABLE: Duration = Duration::from_mins(1);
 /// Attempts to raise the head while others raise it too.
 const TRIES: u32 = 16;
@@ -142,7 +138,6 @@ impl Invalidations {
     /// If the store could not be told all of it. Then it holds for this process alone, and asking
     /// again is right.
     pub async fn invalidate(&self, target: &Target, keys: &[String]) -> Result<u64, StoreError> {
-        // At once, and again when no load finds old values in the store any more.
         self.generations.raise(target);
         let told = self.tell(target, keys).await;
         self.generations.raise(target);
@@ -222,7 +217,6 @@ impl Invalidations {
     fn heard(&self, there: Option<&Bytes>, read: Option<&Head>) -> u64 {
         match read {
             Some(head) => head.at,
-            // An empty store that could be read all the time.
             None if there.is_none() && !self.cut_off.load(Ordering::Relaxed) => 0,
             None => nanos(&self.clock),
         }
@@ -301,7 +295,6 @@ impl Invalidations {
     /// Reads the head, and raises what was missed since it was known. Where there is none, one
     /// begins.
     async fn reread(&self) -> Result<(), StoreError> {
-        // Once more where another began one meanwhile.
         for _ in 0..2 {
             let there = self.get().await?;
             let read = there.as_deref().and_then(Head::read);
