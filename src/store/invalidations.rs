@@ -298,19 +298,18 @@ impl Invalidations {
         for _ in 0..2 {
             let there = self.get().await?;
             let read = there.as_deref().and_then(Head::read);
-            let heard = self.heard(there.as_ref(), read.as_ref());
-            let head = match read {
-                Some(head) => head,
-                None => {
-                    let fresh = self.fresh();
-                    if !self.put(there.as_ref(), &fresh).await.unwrap_or(false) {
-                        continue;
-                    }
-                    fresh
+            let since = self.heard(there.as_ref(), read.as_ref());
+            let head = if let Some(head) = read {
+                head
+            } else {
+                let fresh = self.fresh();
+                if !self.put(there.as_ref(), &fresh).await.unwrap_or(false) {
+                    continue;
                 }
+                fresh
             };
             self.unreadable.store(0, Ordering::Relaxed);
-            self.adopt(head, heard, None);
+            self.adopt(head, since, None);
             return Ok(());
         }
         self.unreadable().await

@@ -180,9 +180,3 @@ impl Inner {
         }
     }
 }
-
-/// Stands for the question whatever its time: one that OPA chokes on says nothing of others.
-fn about(question: &Question) -> u64 {
-    let key = question.input.key(&question.entry_point, "opa about", question.door, "");
-    key.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
