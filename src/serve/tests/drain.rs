@@ -74,6 +74,7 @@ impl Stopped {
     fn start(server: &Server, path: &'static str) -> Self {
         let (address, metrics) = (server.address(), server.metrics.clone());
         let (resume, wait) = std::sync::mpsc::channel::<()>();
+        let (stops, stopped) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.unwrap();
@@ -85,12 +86,12 @@ impl Stopped {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             });
+            stops.send(()).unwrap();
             let _ = wait.recv();
             drop(runtime);
         });
-        while server.metrics.in_flight.get() == 0 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        // Before it has stopped it would still answer a drain that begins.
+        stopped.recv().unwrap();
         Self { thread: Some(thread), resume }
     }
 }
