@@ -240,8 +240,8 @@ fn sighup_reloads_where_nothing_is_watched_and_names_what_cannot_change() {
     put(&world, "p/rev.rego", &policy("two"));
     config(
         &world,
-        "check: { budget: 400ms, reserve: 10ms }",
-        "check: { budget: 300ms, reserve: 10ms }
+        "check: { budget: 9s, reserve: 10ms }",
+        "check: { budget: 8s, reserve: 10ms }
 runtime: { threads: 3 }
 limits: { max_in_flight: 77 }",
     );

@@ -17,7 +17,10 @@ use crate::clock::thread_cpu;
 use crate::model::{Problem, Reason};
 
 /// Steps of the interpreter between two looks at the clock; a step takes well under 1 µs.
-pub(super) const CHECK_INTERVAL: NonZeroU32 = NonZeroU32::new(64).unwrap();
+pub(super) const CHECK_INTERVAL: NonZeroU32 = match NonZeroU32::new(64) {
+    Some(steps) => steps,
+    None => NonZeroU32::MIN,
+};
 /// What the interpreter says of a path that it does not know as a rule's.
 const NO_PATH: &str = "not a valid rule path";
 /// Reasons that are known at load, so that labels of metrics are bounded.

@@ -19,7 +19,9 @@ use crate::clock::Clock;
 use crate::model::{BoxFuture, Digest};
 use crate::telemetry::{InvalidationMetrics, Metrics};
 
+/// What every key of ours in the store begins with.
 pub(super) const KEYS: &str = "generation";
+/// Holds the list of the last changes, and the generations of issuers and of everything.
 pub(super) const HEAD: &str = "generations";
 const CHANNEL: &str = "invalidations";
 /// How long the head stays after the last invalidation. Where it is gone, everything counts as

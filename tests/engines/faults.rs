@@ -14,14 +14,14 @@ fn unavailable(bench: &Bench, case: &str) {
     let began = Instant::now();
     let refusal = bench.ask(case).unwrap_err();
     assert_eq!(refusal.code, Code::PolicyUnavailable, "{refusal:?}");
-    assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
 
 /// Asks until it is decided, without a restart of anything of ours.
 fn recovers(bench: &Bench, case: &str) {
     let began = Instant::now();
     while bench.ask(case).is_err() {
-        assert!(began.elapsed() < Duration::from_secs(5), "it does not recover");
+        assert!(began.elapsed() < Duration::from_secs(8), "it does not recover");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -46,7 +46,7 @@ fn s8_1_killed_and_started_again() {
 fn s8_1_paused_is_a_failure_within_the_time_out() {
     let folder = bundle(POLICY, "one");
     let opa = start(&folder, port());
-    let bench = Bench::opa(&url(&opa), &json!({"timeout": "300ms"}));
+    let bench = Bench::opa(&url(&opa), &json!({"timeout": "1500ms"}));
     bench.ask("never").unwrap();
     opa.process.signal("STOP");
     unavailable(&bench, "never");

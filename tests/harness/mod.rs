@@ -72,3 +72,10 @@ pub(crate) fn found(function: &str) -> PathBuf {
     assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
     PathBuf::from(String::from_utf8(found.stdout).unwrap().trim())
 }
+
+/// The keys in Redis of what Checks stored: all but those of invalidations.
+pub(crate) fn records(server: &redis::Server) -> Vec<String> {
+    let said = server.say("KEYS *");
+    let keys = said.lines().map(str::trim).filter(|line| !line.starts_with(['$', '*', '-']));
+    keys.filter(|key| !key.contains(":generation")).map(str::to_owned).collect()
+}

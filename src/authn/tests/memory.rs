@@ -20,7 +20,7 @@ async fn measured() {
         .map(|n| {
             let mut claims = claims();
             claims["sub"] = json!(format!("{n:08}-5f0c-4a8e-9d2b-000000000000"));
-            claims["client_id"] = json!("cwms-data-api");
+            claims["client_id"] = json!("lake-data-api");
             claims["scope"] = json!("openid profile email");
             claims["preferred_username"] = json!(format!("user.{n:08}"));
             ED.token("k1", &claims)

@@ -29,7 +29,7 @@ async fn measured() {
     let before = resident();
     let mut profiles = Vec::with_capacity(ENTRIES);
     for (n, token) in tokens.iter().enumerate() {
-        let json = json!({"user_id": format!("u-{n:08}"), "roles": ["CWMS Users", "TS ID Creator"],
+        let json = json!({"user_id": format!("u-{n:08}"), "roles": ["Data Users", "TS ID Creator"],
             "offices": ["SPK"], "email": format!("user.{n:08}@example.test")});
         let answer = Answer::Known { json: json.to_string().into(), owner: None };
         let life = shared.life(Places::of_user(&token.user, ISSUER));

@@ -24,8 +24,8 @@ fn measured() {
             decided_at: now,
             expires: Some(Expiry::after(&now, std::time::Duration::from_mins(1))),
         };
-        let context = json!({"policy": "timeseries", "user": {"id": format!("u-{n:08}"), "roles": ["CWMS Users"]},
-            "constraints": {"offices": ["SPK", "SWT"], "embargo_exempt": false}});
+        let context = json!({"policy": "timeseries", "user": {"id": format!("u-{n:08}"), "roles": ["Data Users"]},
+            "constraints": {"offices": ["SPK", "SWT"], "window_exempt": false}});
         let mut decision = Decision::denied(Code::Allowed, evaluation);
         decision.headers = vec![("x-auth-context".into(), context.to_string().into())];
         let key = Digest::plain(&n.to_le_bytes());

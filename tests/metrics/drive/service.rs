@@ -14,7 +14,7 @@ use super::issuer::Issuer;
 use super::watched::Watched;
 use super::{OWN, POLICY, calls};
 use crate::harness::redis::Server;
-use crate::harness::{Ask, Folder, Setup, Token, grpc, tokens};
+use crate::harness::{Ask, Folder, Setup, Token, grpc, records, tokens};
 
 /// The quickstart with all that reloads in its folder, and little room.
 fn tight(redis: u16, issuer: u16) -> Setup {
@@ -88,7 +88,7 @@ pub(super) fn service() -> Seen {
 
     // Redis holds what it should not, and is gone. The one key is his who alone asks.
     redis.say("FLUSHALL");
-    let key = || redis.say("RANDOMKEY").lines().nth(1).map(str::to_owned);
+    let key = || records(&redis).into_iter().next();
     it.until(&["portcullis_store_values_rejected_total"], |it| {
         it.ask(OWN, &token);
         if let Some(key) = key() {
