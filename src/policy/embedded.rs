@@ -1,6 +1,7 @@
 //! Decides with the embedded engine.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -72,9 +73,26 @@ impl PolicyState {
     }
 
     /// As [`PolicyState::get`], without counting.
-    pub(super) fn peek(&self, key: &Digest, now: &Now, places: Places) -> Option<Arc<Decision>> {
+    fn peek(&self, key: &Digest, now: &Now, places: Places) -> Option<Arc<Decision>> {
         let kept = self.cache.peek(key, now)?;
         (!self.generations.moved(kept.epoch, || places)).then_some(kept.decision)
+    }
+
+    /// What is known by the time a question is loaded, or the key to load it under. What rests on
+    /// stale ground neither reads the cache nor joins an evaluation whose result will be kept.
+    pub(super) fn known(
+        &self,
+        key: Digest,
+        question: &Question,
+        places: Places,
+    ) -> ControlFlow<Decided, Digest> {
+        if question.uncached {
+            return ControlFlow::Continue(Digest::of("uncached", key.as_bytes()));
+        }
+        match self.peek(&key, &question.now, places) {
+            Some(decision) => ControlFlow::Break((decision, CacheState::Hit)),
+            None => ControlFlow::Continue(key),
+        }
     }
 }
 
@@ -187,15 +205,9 @@ impl Decider for Embedded {
         let places = Places::of(asker);
         Box::pin(async move {
             let state = &self.state;
-            // What rests on stale ground neither reads the cache nor joins an evaluation whose
-            // result will be kept.
-            let key = if question.uncached {
-                Digest::of("uncached", key.as_bytes())
-            } else {
-                if let Some(decision) = state.peek(&key, &question.now, places) {
-                    return Ok((decision, CacheState::Hit));
-                }
-                key
+            let key = match state.known(key, &question, places) {
+                ControlFlow::Break(known) => return Ok(known),
+                ControlFlow::Continue(key) => key,
             };
             let Some(entry) = self.entries.get(&question.entry_point).cloned() else {
                 return Err(Refusal::new(Code::InternalError, "unknown entry point"));

@@ -13,6 +13,7 @@ mod stale;
 mod telling;
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -113,13 +114,9 @@ impl Decider for Opa {
         let places = Places::of(asker);
         Box::pin(async move {
             let inner = &self.0;
-            let key = if question.uncached {
-                Digest::of("uncached", key.as_bytes())
-            } else {
-                if let Some(decision) = inner.state.peek(&key, &question.now, places) {
-                    return Ok((decision, CacheState::Hit));
-                }
-                key
+            let key = match inner.state.known(key, &question, places) {
+                ControlFlow::Break(known) => return Ok(known),
+                ControlFlow::Continue(key) => key,
             };
             let opens = question.open.then(|| question.clone());
             // OPA may know more than the input says: who asks after an invalidation does not wait
