@@ -1,10 +1,12 @@
 //! Accept loops and the life of one connection.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -20,6 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use super::config::Limits;
 use super::executor::Tracked;
+use super::gathered::{Outlet, gathered};
 use super::listener::{Bound, Stream};
 use super::tls::{Material, Tls};
 use crate::model::BoxFuture;
@@ -208,21 +211,25 @@ impl Open {
         B::Data: Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let (io, door) = (TokioIo::new(stream), self.door.clone());
+        let ((io, outlet), door) = (gathered(stream), self.door.clone());
+        let io = TokioIo::new(io);
         match door.protocol {
             Protocol::Http2 => {
                 let connection = door.http2().serve_connection(io, service);
-                door.tasks.spawn(self.run(connection));
+                door.tasks.spawn(self.run(connection, outlet));
             }
             Protocol::Http1 => {
                 let connection = door.http1().serve_connection(io, service);
-                door.tasks.spawn(self.run(connection));
+                door.tasks.spawn(self.run(connection, outlet));
             }
         }
     }
 
     /// Drives a connection to its end: its own, or the drain's, its age's or its idleness'.
-    async fn run<C: GracefulConnection + Send + 'static>(self, connection: C) {
+    async fn run<C>(self, connection: C, outlet: Outlet<Box<dyn Stream>>)
+    where
+        C: GracefulConnection + Send + 'static,
+    {
         let limits = &self.door.limits;
         let mut connection = pin!(connection);
         let mut first = pin!(sleep(limits.handshake_timeout.0));
@@ -232,7 +239,7 @@ impl Open {
             tokio::select! {
                 biased;
                 () = self.door.cut.cancelled() => return,
-                _ = connection.as_mut() => return,
+                () = turn(connection.as_mut(), &outlet) => return,
                 () = self.door.drain.cancelled(), if !leaving => {
                     leaving = true;
                     connection.as_mut().graceful_shutdown();
@@ -256,6 +263,23 @@ impl Open {
             }
         }
     }
+}
+
+/// Drives a connection, and sends after each of its turns what it wrote, until either ends.
+async fn turn<C: GracefulConnection>(
+    mut connection: Pin<&mut C>,
+    outlet: &Outlet<Box<dyn Stream>>,
+) {
+    poll_fn(|cx| {
+        let ended = connection.as_mut().poll(cx).is_ready();
+        match outlet.poll_send(cx) {
+            Poll::Ready(Err(_)) => Poll::Ready(()),
+            // What a connection that ended could not send at once is lost, as its peer is.
+            _ if ended => Poll::Ready(()),
+            _ => Poll::Pending,
+        }
+    })
+    .await;
 }
 
 /// TLS within its time, with a peer that may connect; otherwise nothing is served.

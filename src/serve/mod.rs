@@ -11,6 +11,7 @@ mod drain;
 mod executor;
 mod ext_authz;
 mod gate;
+mod gathered;
 mod http;
 mod listener;
 mod ready;
