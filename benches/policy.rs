@@ -93,7 +93,7 @@ fn question(n: u64) -> Question {
             token: Some(Fragment::new(&json!({"email": "alice@example.test"}))),
             resource: Some("orders".into()),
             action: Some("read".into()),
-            context: Fragment::new(&context),
+            context: context.to_string().into(),
         },
         now: Clock::system().now(),
         cap: None,

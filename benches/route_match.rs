@@ -64,10 +64,10 @@ fn table(count: usize) -> Table {
 
 fn request(number: usize) -> Request {
     Request {
-        method: "GET".to_owned(),
+        method: "GET".into(),
         target: format!("/service{number}/lakes/a/b?office=NORTH&page=2").into(),
         host: b"api.example.test".to_vec().into(),
-        scheme: "https".to_owned(),
+        scheme: "https".into(),
         headers: Headers::from_pairs(HEADERS.map(|(name, value)| (name, value.as_bytes()))),
         ..Request::default()
     }

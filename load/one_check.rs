@@ -63,7 +63,7 @@ impl Bench {
             .header("content-type", "application/grpc")
             .body(Full::new(message))?;
         let limit = self.config.limits.max_check_size.as_usize();
-        let answer = answer(&self.gate, self.config.envoy.min_version, limit, call).await;
+        let answer = answer(&self.gate, self.config.envoy, limit, call).await;
         Ok(answer.into_body().collect().await?.to_bytes())
     }
 }

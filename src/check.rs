@@ -14,8 +14,8 @@ use crate::authn::{Authenticator, Verified};
 use crate::clock::{Expiry, Now};
 use crate::context::{Contexts, Resolved};
 use crate::model::{
-    Asker, BodyForm, CacheState, Code, Digest, Door, Identity, Input, Outcome, Record, Refusal,
-    Request, Secret, StageTime, Strip, UserContext, VerifiedToken,
+    Asker, BodyForm, CacheState, Code, Digest, Door, Identity, Input, Outcome, Parts, Record,
+    Refusal, Request, Secret, StageTime, Strip, UserContext, VerifiedToken,
 };
 use crate::policy::{Decided, Decider, Question};
 use crate::respond::{Responder, Terms};
@@ -91,8 +91,9 @@ pub async fn explain(
     let mut journey = Journey::new(request, snapshot, now, record);
     let end = journey.load(deadline).await;
     let asked = end.is_ok() || journey.record.stages.iter().any(|time| time.stage == "policy");
-    let question = if asked { journey.question().ok().flatten() } else { None };
-    let input = question.map(|(_, question)| question.input.to_json(None));
+    let context = if asked { journey.asked().ok().flatten() } else { None };
+    let question = context.and_then(|(_, context)| journey.question(context).ok());
+    let input = question.map(|question| question.input.to_json(None));
     let outcome = match end {
         Ok(end) => journey.end(end),
         Err(refusal) => journey.refuse(refusal),
@@ -157,7 +158,7 @@ impl<'a> Journey<'a> {
             self.resolved(peeked.ok_or(Stop::Load)??);
         }
         self.record.enter("policy");
-        let Some((key, _)) = self.question()? else { return Ok(End::NoPolicy) };
+        let Some((key, _)) = self.asked()? else { return Ok(End::NoPolicy) };
         let decided = self.decider()?.peek(&key, &self.now, self.asker()).ok_or(Stop::Load)?;
         Ok(End::Decided(decided))
     }
@@ -196,11 +197,12 @@ impl<'a> Journey<'a> {
             self.resolved(resolved?);
         }
         self.record.enter("policy");
-        let Some((key, question)) = self.question()? else { return Ok(End::NoPolicy) };
+        let Some((key, context)) = self.asked()? else { return Ok(End::NoPolicy) };
         let asked = bearer.is_none() || (token_seen && (user_seen || self.user.is_none()));
         if !asked && let Some(decided) = self.decider()?.peek(&key, &self.now, self.asker()) {
             return Ok(End::Decided(decided));
         }
+        let question = self.question(context)?;
         let resolving = self.decider()?.resolve(key, question, self.asker());
         let decided = stages.within("policy", resolving).await;
         self.record.stages = stages.times;
@@ -255,38 +257,56 @@ impl<'a> Journey<'a> {
         self.user = Some(user);
     }
 
-    /// The question for the route's policy, with its key; `None` where it names none.
-    fn question(&mut self) -> Result<Option<(Digest, Question)>, Refusal> {
+    /// The key of the question for the route's policy, and the question's `context`; `None` where
+    /// the route names no policy.
+    fn asked(&mut self) -> Result<Option<(Digest, Box<str>)>, Refusal> {
         let matched = self.matched()?;
         let facts = matched.facts(self.token.as_deref())?;
-        let route = matched.route();
-        let policy = route.policy.clone();
-        let open = route.open_until.is_some_and(|until| !until.is_past(&self.now));
-        self.record.resource.clone_from(&facts.resource);
-        self.record.action.clone_from(&facts.action);
+        let policy = &matched.route().policy;
+        self.record.resource = facts.resource;
+        self.record.action = facts.action;
         let Some(entry_point) = policy else { return Ok(None) };
         if self.token.is_none() {
             self.user = self.snapshot.contexts.anonymous();
         }
+        let token = self.token.as_deref();
+        let input = Parts {
+            identity: self.identity().fragment.digest(),
+            user: self.user.as_deref().map(|user| user.fragment.digest()),
+            token: token.map(|token| token.claims_fragment.digest()),
+            resource: self.record.resource.as_deref(),
+            action: self.record.action.as_deref(),
+            context: &facts.context,
+        };
+        let key = self.decider()?.key_of(entry_point, Door::Check, &input);
+        Ok(Some((key, facts.context)))
+    }
+
+    fn identity(&self) -> &Identity {
+        self.token.as_ref().map_or(&self.snapshot.anonymous, |token| &token.identity)
+    }
+
+    /// The question whose `context` was told with its key.
+    fn question(&self, context: Box<str>) -> Result<Question, Refusal> {
+        let route = self.matched()?.route();
+        let missing = Refusal::new(Code::InternalError, "the route names no policy");
         let (token, user) = (self.token.as_deref(), self.user.as_deref());
-        let identity = token.map_or(&self.snapshot.anonymous, |token| &token.identity);
-        let question = Question {
-            entry_point,
+        Ok(Question {
+            entry_point: route.policy.clone().ok_or(missing)?,
             door: Door::Check,
             input: Input {
-                identity: identity.fragment.clone(),
+                identity: self.identity().fragment.clone(),
                 user: user.map(|user| user.fragment.clone()),
                 token: token.map(|token| token.claims_fragment.clone()),
-                resource: facts.resource,
-                action: facts.action,
-                context: facts.context,
+                resource: self.record.resource.clone(),
+                action: self.record.action.clone(),
+                context,
             },
             now: self.now,
             cap: earlier(token.map(|token| token.expires), user.and_then(|user| user.expires)),
             uncached: user.is_some_and(|user| user.stale),
-            open,
-        };
-        Ok(Some((self.decider()?.key(&question), question)))
+            open: route.open_until.is_some_and(|until| !until.is_past(&self.now)),
+        })
     }
 
     fn end(self, end: End) -> Outcome {

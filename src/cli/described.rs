@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::model::{Body, Header, HeaderName, Headers, Peer, Request};
+use crate::model::{Body, Headers, Peer, Request};
 
 /// One request, described. Everything but the path may be left out.
 #[derive(Debug, Deserialize)]
@@ -89,23 +89,22 @@ impl From<DescribedPeer> for Peer {
 
 impl From<Described> for Request {
     fn from(described: Described) -> Self {
-        let mut fields = Vec::new();
+        let mut headers = Headers::default();
         for (name, values) in described.headers {
-            let name = HeaderName::from(name.as_str());
             let values = match values {
                 OneOrMany::One(value) => vec![value],
                 OneOrMany::Many(values) => values,
             };
-            let field = |value: String| Header { name: name.clone(), value: value.into() };
-            fields.extend(values.into_iter().map(field));
+            for value in values {
+                headers.push(name.as_bytes(), value.as_bytes());
+            }
         }
         let bytes = match described.body {
             None => Bytes::new(),
             Some(Value::String(text)) => Bytes::from(text),
             Some(json) => {
-                if !fields.iter().any(|field| field.name == "content-type") {
-                    let (name, value) = ("content-type".into(), "application/json".into());
-                    fields.push(Header { name, value });
+                if !headers.contains("content-type") {
+                    headers.push(b"content-type", b"application/json");
                 }
                 Bytes::from(json.to_string())
             }
@@ -113,12 +112,12 @@ impl From<Described> for Request {
         let size = i64::try_from(bytes.len()).unwrap_or(-1);
         Self {
             id: described.request_id,
-            method: described.method,
+            method: described.method.into(),
             target: described.path.into(),
             host: described.host.into(),
-            scheme: described.scheme,
-            protocol: described.protocol,
-            headers: Headers::new(fields),
+            scheme: described.scheme.into(),
+            protocol: described.protocol.into(),
+            headers,
             body: Body { bytes, partial: described.partial_body, size },
             source: described.source.into(),
             destination: described.destination.into(),
@@ -143,7 +142,7 @@ mod tests {
     #[test]
     fn a_path_is_enough() {
         let request = request(json!({"path": "/a?b=c"}));
-        assert_eq!((request.method.as_str(), &*request.target), ("GET", &b"/a?b=c"[..]));
+        assert_eq!((&*request.method, &*request.target), ("GET", &b"/a?b=c"[..]));
         assert_eq!(&*request.host, b"localhost");
     }
 

@@ -3,6 +3,7 @@
 mod claims;
 mod decision;
 mod digest;
+mod headers;
 mod id;
 mod identity;
 mod input;
@@ -22,14 +23,14 @@ pub use decision::{Decision, DecisionId, Evaluation, HeaderValue, Stamp, Verdict
 pub use digest::{Digest, Fragment, Hasher};
 pub use id::Ids;
 pub use identity::{Asker, Demand, Identity, Method, UserContext, VerifiedToken};
-pub use input::{Door, Input};
+pub use input::{Door, Input, Parts};
 pub use moment::Moment;
 pub use outcome::{
     Allow, BodyForm, CacheState, Challenge, Deny, Outcome, Record, StageTime, Strip, Unavailable,
 };
 pub use problem::Problem;
 pub use reason::{Class, Code, Reason, Refusal};
-pub use request::{Body, Header, HeaderName, Headers, Peer, Request};
+pub use request::{Body, Header, Headers, Peer, Request};
 pub use secret::Secret;
 pub use strict::{NotStrict, strict_json};
 pub use timeline::{Passed, Timeline};

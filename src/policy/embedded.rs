@@ -14,7 +14,7 @@ use super::workers::Workers;
 use super::{Decided, Decider, Finish, PolicyConfig, PolicyEngine, Question};
 use crate::clock::Now;
 use crate::model::{
-    Asker, BoxFuture, CacheState, Code, Decision, Digest, Hasher, Problem, Refusal,
+    Asker, BoxFuture, CacheState, Code, Decision, Digest, Door, Hasher, Parts, Problem, Refusal,
 };
 use crate::rego::{Bundle, EvalError, Limits, Rule};
 use crate::store::{Cache, Flight, Generations, Places};
@@ -186,10 +186,10 @@ impl Entry {
 }
 
 impl Decider for Embedded {
-    fn key(&self, question: &Question) -> Digest {
-        let entry = self.entries.get(&question.entry_point);
+    fn key_of(&self, entry_point: &str, door: Door, input: &Parts<'_>) -> Digest {
+        let entry = self.entries.get(entry_point);
         let version = entry.map_or("", |entry| entry.version.as_str());
-        question.input.key(&question.entry_point, ENGINE, question.door, version)
+        input.key(entry_point, ENGINE, door, version)
     }
 
     fn peek(&self, key: &Digest, now: &Now, asker: Asker<'_>) -> Option<Decided> {

@@ -15,7 +15,9 @@ use std::sync::Arc;
 
 use crate::clock::{Expiry, Now};
 pub use crate::model::Evaluation;
-use crate::model::{Asker, BoxFuture, CacheState, Decision, Digest, Door, Input, Refusal, Verdict};
+use crate::model::{
+    Asker, BoxFuture, CacheState, Decision, Digest, Door, Input, Parts, Refusal, Verdict,
+};
 
 pub use config::{EntryPointConfig, EvaluationLimits, PolicyConfig, PolicyEngine};
 pub use embedded::{Embedded, PolicyState};
@@ -45,8 +47,13 @@ pub struct Question {
 
 /// Decides by policy.
 pub trait Decider: Send + Sync {
-    /// The decision key of `question`: a hash of the whole input and of what else decides.
-    fn key(&self, question: &Question) -> Digest;
+    /// The decision key of a question: a hash of the whole input and of what else decides.
+    fn key_of(&self, entry_point: &str, door: Door, input: &Parts<'_>) -> Digest;
+
+    /// The decision key of `question`.
+    fn key(&self, question: &Question) -> Digest {
+        self.key_of(&question.entry_point, question.door, &question.input.parts())
+    }
 
     /// From memory alone; `None` where it must be evaluated. What was decided before an
     /// invalidation that concerns `asker` does not serve.

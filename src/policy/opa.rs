@@ -26,7 +26,9 @@ pub(super) use self::stale::State;
 use super::terms::Terms;
 use super::{Decided, Decider, Finish, PolicyConfig, PolicyState, Question};
 use crate::clock::Now;
-use crate::model::{Asker, BoxFuture, CacheState, Code, Digest, Hasher, Problem, Refusal};
+use crate::model::{
+    Asker, BoxFuture, CacheState, Code, Digest, Door, Hasher, Parts, Problem, Refusal,
+};
 use crate::store::Places;
 use crate::telemetry::Metrics;
 
@@ -91,8 +93,8 @@ impl Opa {
 }
 
 impl Decider for Opa {
-    fn key(&self, question: &Question) -> Digest {
-        self.0.key(question)
+    fn key_of(&self, entry_point: &str, door: Door, input: &Parts<'_>) -> Digest {
+        self.0.key(entry_point, door, input)
     }
 
     fn peek(&self, key: &Digest, now: &Now, asker: Asker<'_>) -> Option<Decided> {

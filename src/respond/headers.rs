@@ -98,12 +98,12 @@ impl Managed {
             remove.push(Arc::clone(&self.name));
         }
         for header in request.headers.fields() {
-            let shown = header.name.as_bytes();
+            let shown = header.name;
             let odd = shown.len() == self.name.len()
                 && shown != self.name.as_bytes()
                 && fold(shown).eq(fold(self.name.as_bytes()));
             if odd && !self.others.iter().any(|known| known.as_bytes() == shown) {
-                remove.push(header.name.as_str().into());
+                remove.push(header.name().into());
             }
         }
     }

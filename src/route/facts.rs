@@ -14,7 +14,7 @@ use super::pattern::{value, visible};
 use super::query::{self, Values, ambiguous};
 use super::table::Matched;
 use super::trie::header;
-use crate::model::{Code, Fragment, Refusal, VerifiedToken};
+use crate::model::{Code, Refusal, VerifiedToken};
 
 /// What the policy is told of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Facts {
     /// What is to be done with it.
     pub action: Option<Box<str>>,
     /// `input.context` without time: equal requests make equal bytes.
-    pub context: Fragment,
+    pub context: Box<str>,
 }
 
 /// The parts of a request that only some routes read.
@@ -59,11 +59,11 @@ impl<'r> Matched<'_, 'r> {
             }
         }
         out.raw("}");
-        let method = self.request.method.as_str();
+        let method = &*self.request.method;
         Ok(Facts {
             resource: self.route.resource.as_ref().and_then(|t| t.fill(&self.target)),
             action: self.route.action.of(method).and_then(|t| t.fill(&self.target)),
-            context: Fragment::from_json(out.finish()?),
+            context: out.finish()?.into(),
         })
     }
 
@@ -75,7 +75,7 @@ impl<'r> Matched<'_, 'r> {
             query::read(self.target.query.unwrap_or_default(), &attributes.params)?
         };
         let mut given = Given { params, body: None, body_state: None };
-        let carries = matches!(self.request.method.as_str(), "POST" | "PUT" | "PATCH");
+        let carries = matches!(&*self.request.method, "POST" | "PUT" | "PATCH");
         if let Some(reading) = attributes.body.filter(|_| carries) {
             match body::read(self.request, reading.max)? {
                 Read::Whole(document) => given.body = Some(document),
@@ -105,7 +105,7 @@ impl<'r> Matched<'_, 'r> {
                 let each = |out: &mut Writer, s: &Cow<'_, str>| out.string(s);
                 out.list(&self.target.segments, each).map(|()| true)
             }
-            What::Scheme => match self.request.scheme.as_str() {
+            What::Scheme => match &*self.request.scheme {
                 scheme @ ("http" | "https") => text(out, scheme),
                 _ => Ok(false),
             },

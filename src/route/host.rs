@@ -11,7 +11,7 @@ const LONGEST: usize = 253;
 pub(super) fn canonical(request: &Request) -> Result<Cow<'_, str>, Refusal> {
     let host = parse(&request.host)?;
     for field in request.headers.fields() {
-        if (field.name == ":authority" || field.name == "host") && parse(&field.value)? != host {
+        if matches!(field.name, b":authority" | b"host") && parse(field.value)? != host {
             return Err(Refusal::new(Code::HostInvalid, "the request names two hosts"));
         }
     }

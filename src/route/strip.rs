@@ -66,16 +66,16 @@ impl Removals {
     }
 
     fn spellings(&self, request: &Request) -> Vec<Box<str>> {
-        let misleading = |field: &&Header| {
-            let name = field.name.as_bytes();
+        let misleading = |field: &Header<'_>| {
+            let name = field.name;
             let same = |known: &str| {
                 let dashed = name.iter().map(|b| if *b == b'_' { b'-' } else { *b });
                 known.len() == name.len() && known.bytes().eq(dashed)
             };
             name.contains(&b'_') && self.misleading.iter().any(|known| same(known))
         };
-        let fields = request.headers.fields().iter().filter(misleading);
-        fields.map(|field| field.name.as_str().into()).collect()
+        let fields = request.headers.fields().filter(misleading);
+        fields.map(|field| field.name().into()).collect()
     }
 
     fn has_credential_cookie(&self, request: &Request) -> bool {

@@ -94,10 +94,10 @@ impl Table {
     }
 }
 
-impl Matched<'_, '_> {
+impl<'t> Matched<'t, '_> {
     /// The route.
     #[must_use]
-    pub fn route(&self) -> &Arc<Route> {
+    pub fn route(&self) -> &'t Arc<Route> {
         self.route
     }
 

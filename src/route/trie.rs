@@ -64,13 +64,12 @@ fn found<'r>(place: Place, name: &str, request: &'r Request) -> Option<Cow<'r, [
 
 /// The value of a header; the values of a repeated one joined by commas, as Envoy joins them.
 pub(super) fn header<'r>(request: &'r Request, name: &str) -> Option<Cow<'r, [u8]>> {
-    let mut values = request.headers.fields().iter().filter(|h| h.name == name);
-    let first = &*values.next()?.value;
-    let mut joined = Cow::Borrowed(first);
-    for field in values {
+    let mut values = request.headers.all(name);
+    let mut joined = Cow::Borrowed(values.next()?);
+    for value in values {
         let joined = joined.to_mut();
         joined.push(b',');
-        joined.extend_from_slice(&field.value);
+        joined.extend_from_slice(value);
     }
     Some(joined)
 }

@@ -115,7 +115,7 @@ impl Door {
         sleep(BACK_OFF).await;
     }
 
-    fn open<S, B>(
+    pub(super) fn open<S, B>(
         &self,
         stream: Box<dyn Stream>,
         peer: Option<Peer>,

@@ -140,7 +140,7 @@ pub async fn run(doors: Doors, shutdown: Shutdown) -> Drained {
     let admin = door("admin", Protocol::Http1);
     let size = limits.max_check_size.as_usize();
     let questions = door("api", Protocol::Http1);
-    let (service, health) = Service::new(doors.gate.clone(), doors.envoy.min_version, size).await;
+    let (service, health) = Service::new(doors.gate.clone(), doors.envoy, size).await;
     let shown = doors.bounds.shown();
     for bound in doors.bounds.check {
         check.listen(bound, service.clone());

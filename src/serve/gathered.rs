@@ -113,3 +113,120 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
         Pin::new(&mut shared.stream).poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    /// Takes as much at each write as it is told, or nothing yet.
+    #[derive(Default)]
+    struct Slow {
+        takes: VecDeque<Option<usize>>,
+        writes: Vec<Vec<u8>>,
+        flushed: usize,
+        closed: bool,
+    }
+
+    impl AsyncWrite for Slow {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            let Some(most) = self.takes.pop_front().unwrap_or(Some(usize::MAX)) else {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            };
+            let taken = bytes.len().min(most);
+            self.writes.push(bytes[..taken].to_vec());
+            Poll::Ready(Ok(taken))
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.flushed = self.writes.len();
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.closed = true;
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn slow(takes: impl IntoIterator<Item = Option<usize>>) -> (Gathered<Slow>, Outlet<Slow>) {
+        gathered(Slow { takes: takes.into_iter().collect(), ..Slow::default() })
+    }
+
+    async fn send<S: AsyncWrite + Unpin>(outlet: &Outlet<S>) -> io::Result<()> {
+        std::future::poll_fn(|cx| outlet.poll_send(cx)).await
+    }
+
+    #[tokio::test]
+    async fn what_was_flushed_bit_by_bit_leaves_in_one_write() {
+        let (mut io, outlet) = slow([]);
+        for part in ["ab", "cd", "ef"] {
+            io.write_all(part.as_bytes()).await.unwrap();
+            io.flush().await.unwrap();
+        }
+        assert!(locked(&outlet.0).writes().is_empty(), "nothing leaves before its turn ends");
+        send(&outlet).await.unwrap();
+        send(&outlet).await.unwrap();
+        assert_eq!(locked(&outlet.0).writes(), [b"abcdef"]);
+        assert_eq!(locked(&outlet.0).stream.flushed, 1);
+        io.write_all(b"g").await.unwrap();
+        io.shutdown().await.unwrap();
+        let shared = locked(&outlet.0);
+        assert_eq!(shared.writes(), [&b"abcdef"[..], b"g"]);
+        assert!(shared.stream.closed);
+    }
+
+    impl Shared<Slow> {
+        fn writes(&self) -> &[Vec<u8>] {
+            &self.stream.writes
+        }
+    }
+
+    #[tokio::test]
+    async fn much_leaves_early_and_what_the_peer_does_not_take_is_kept() {
+        let parts = [10, FULL - 20, 50, FULL, FULL + 1, 3, 3 * FULL, 1];
+        let all: Vec<u8> = (0..=255).cycle().take(parts.iter().sum()).collect();
+        let takes = [Some(7), None, Some(1), None, None, Some(FULL), Some(5)];
+        let (mut io, outlet) = slow(takes);
+        let mut rest = &all[..];
+        for part in parts {
+            let (now, later) = rest.split_at(part);
+            io.write_all(now).await.unwrap();
+            io.flush().await.unwrap();
+            assert!(locked(&outlet.0).waiting.len() <= FULL, "what waits is bounded");
+            rest = later;
+        }
+        assert_ne!(locked(&outlet.0).writes().concat(), all);
+        send(&outlet).await.unwrap();
+        assert_eq!(locked(&outlet.0).writes().concat(), all, "in order, and once");
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_takes_no_more_ends_it() {
+        let (mut io, outlet) = slow([Some(0)]);
+        io.write_all(b"x").await.unwrap();
+        assert_eq!(send(&outlet).await.unwrap_err().kind(), io::ErrorKind::WriteZero);
+    }
+
+    #[tokio::test]
+    async fn reading_goes_through() {
+        let (near, mut far) = tokio::io::duplex(64);
+        let (mut io, outlet) = gathered(near);
+        far.write_all(b"asked").await.unwrap();
+        let mut five = [0; 5];
+        io.read_exact(&mut five).await.unwrap();
+        io.write_all(b"said").await.unwrap();
+        send(&outlet).await.unwrap();
+        let mut four = [0; 4];
+        far.read_exact(&mut four).await.unwrap();
+        assert_eq!((&five, &four), (b"asked", b"said"));
+    }
+}

@@ -165,7 +165,7 @@ impl Bench {
                 token: None,
                 resource: None,
                 action: None,
-                context: Fragment::new(&json!({"case": case})),
+                context: json!({"case": case}).to_string().into(),
             },
             now: self.now(),
             cap: None,

@@ -141,10 +141,10 @@ impl Ended {
 fn get(target: &str, headers: &[(&str, &str)]) -> Request {
     let headers = headers.iter().map(|(name, value)| (*name, value.as_bytes()));
     Request {
-        method: "GET".to_owned(),
+        method: "GET".into(),
         target: target.as_bytes().to_vec().into(),
         host: b"api.example.test".to_vec().into(),
-        scheme: "https".to_owned(),
+        scheme: "https".into(),
         headers: Headers::from_pairs(headers),
         ..Request::default()
     }

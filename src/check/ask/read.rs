@@ -23,7 +23,7 @@ pub struct Ask {
     /// Who it is about, by token.
     pub(super) jwt_token: Option<Secret<String>>,
     /// `input.context` without time.
-    pub(super) context: Fragment,
+    pub(super) context: Box<str>,
     /// A field of it is evidence.
     pub(super) vouches: bool,
 }
@@ -173,7 +173,7 @@ impl Reader {
             action: wire.action.into(),
             user: user.map(|user| Fragment::new(&user)),
             jwt_token: wire.jwt_token.map(Secret::new),
-            context: Fragment::new(&Value::Object(context)),
+            context: Value::Object(context).to_string().into(),
             vouches,
         })
     }

@@ -10,7 +10,7 @@ use super::caller::Rights;
 use super::*;
 use crate::clock::{Clock, Expiry};
 use crate::context::Resolved;
-use crate::model::{Asker, BoxFuture, CacheState, Claims, Digest, Headers};
+use crate::model::{Asker, BoxFuture, CacheState, Claims, Digest, Headers, Parts};
 use crate::respond::HeadersConfig;
 
 /// Every stage at once: nothing verifies, no user is found, nothing is decided.
@@ -62,6 +62,10 @@ impl Contexts for Fake {
 }
 
 impl Decider for Fake {
+    fn key_of(&self, _: &str, _: Door, _: &Parts<'_>) -> Digest {
+        Digest::of("test", b"")
+    }
+
     fn key(&self, question: &Question) -> Digest {
         self.asked.lock().unwrap().push(question.clone());
         Digest::of("test", b"")

@@ -12,7 +12,7 @@ use super::super::{Decided, PolicyState, Question};
 use super::call::{Answer, Failure, Server};
 use super::telling::Telling;
 use crate::clock::{Expiry, Now};
-use crate::model::{CacheState, Code, Decision, Digest, Refusal};
+use crate::model::{CacheState, Code, Decision, Digest, Door, Parts, Refusal};
 use crate::store::Places;
 
 /// The engine's name in a decision's key.
@@ -64,10 +64,10 @@ fn about(question: &Question) -> u64 {
 }
 
 impl Inner {
-    pub(super) fn key(&self, question: &Question) -> Digest {
+    pub(super) fn key(&self, entry_point: &str, door: Door, input: &Parts<'_>) -> Digest {
         let current = self.current.load();
-        let version = current.versions.get(&question.entry_point).map_or("", String::as_str);
-        question.input.key(&question.entry_point, ENGINE, question.door, version)
+        let version = current.versions.get(entry_point).map_or("", String::as_str);
+        input.key(entry_point, ENGINE, door, version)
     }
 
     /// Notes the revision that OPA told to a call that began in that turn; keys have the one that

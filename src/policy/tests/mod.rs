@@ -113,7 +113,7 @@ impl Bench {
                 token: None,
                 resource: None,
                 action: None,
-                context: Fragment::new(context),
+                context: context.to_string().into(),
             },
             now: self.now(),
             cap: None,

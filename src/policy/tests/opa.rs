@@ -39,7 +39,7 @@ impl Server {
             token: None,
             resource: None,
             action: None,
-            context: Fragment::new(&json!({"path": format!("/{path}")})),
+            context: json!({"path": format!("/{path}")}).to_string().into(),
         };
         let question = Question {
             entry_point: entry.into(),

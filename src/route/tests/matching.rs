@@ -51,7 +51,7 @@ fn the_first_match_of_the_file_wins_and_no_match_is_a_denial() {
     ] {
         assert_eq!(name(&table, &get(target)).unwrap(), expected, "{target}");
     }
-    let post = Request { method: "POST".to_owned(), ..get("/a/z") };
+    let post = Request { method: "POST".into(), ..get("/a/z") };
     assert_eq!(name(&table, &post).unwrap(), "write");
     for target in ["/ab", "/A", "/b", "/aa/b"] {
         assert_eq!(name(&table, &get(target)), Err(Code::NoRoute), "{target}");

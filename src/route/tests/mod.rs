@@ -14,10 +14,10 @@ use crate::model::{Body, Code, Headers, Problem, Refusal, Request};
 /// A request for `target` on `api.test`.
 fn get(target: &str) -> Request {
     Request {
-        method: "GET".to_owned(),
+        method: "GET".into(),
         target: target.as_bytes().to_vec().into(),
         host: b"api.test".to_vec().into(),
-        scheme: "https".to_owned(),
+        scheme: "https".into(),
         ..Request::default()
     }
 }
@@ -30,7 +30,7 @@ fn with_headers(target: &str, headers: &[(&str, &str)]) -> Request {
 fn post(target: &str, body: &str) -> Request {
     let body = Body { bytes: body.to_owned().into(), ..Body::default() };
     let request = with_headers(target, &[("content-type", "application/json")]);
-    Request { method: "POST".to_owned(), body, ..request }
+    Request { method: "POST".into(), body, ..request }
 }
 
 fn configs(routes: Value) -> Vec<RouteConfig> {
@@ -63,7 +63,7 @@ fn name(table: &Table, request: &Request) -> Result<String, Code> {
 
 fn context(table: &Table, request: &Request) -> Result<Value, Refusal> {
     let facts = table.find(request)?.facts(None)?;
-    Ok(serde_json::from_str(facts.context.json()).unwrap())
+    Ok(serde_json::from_str(&facts.context).unwrap())
 }
 
 /// The code with which the facts are refused.

@@ -2,32 +2,45 @@
 
 use serde_json::{Map, Value};
 
+use super::super::config::{Member, Members};
 use super::super::gate::Facts;
 use super::write::Writer;
 use crate::model::{CacheState, Decision, Reason};
 
-/// What we say of every Check, as far as it is known.
-const NAMES: [&str; 11] = [
-    "check_id",
-    "decision_id",
-    "engine_decision_id",
-    "reason",
-    "route",
-    "subject",
-    "policy_revision",
-    "token_cache",
-    "context_cache",
-    "decision_cache",
-    "mark",
+/// What we can say of a Check.
+pub(super) const NAMES: [(&str, Member); 10] = [
+    ("check_id", Member::CheckId),
+    ("decision_id", Member::DecisionId),
+    ("engine_decision_id", Member::EngineDecisionId),
+    ("reason", Member::Reason),
+    ("route", Member::Route),
+    ("subject", Member::Subject),
+    ("policy_revision", Member::PolicyRevision),
+    ("token_cache", Member::TokenCache),
+    ("context_cache", Member::ContextCache),
+    ("decision_cache", Member::DecisionCache),
 ];
 
-/// Writes a `google.protobuf.Struct`: the policy's metadata and ours. A policy cannot name one of
-/// our members.
-pub(super) fn write(out: &mut Writer, reason: &Reason, decision: Option<&Decision>, facts: &Facts) {
+/// Said of every answer on stale or open ground.
+const MARK: &str = "mark";
+
+fn is_ours(name: &str) -> bool {
+    name == MARK || NAMES.iter().any(|(ours, _)| *ours == name)
+}
+
+/// Writes a `google.protobuf.Struct`: the policy's metadata and of ours the `members`, as far as
+/// they are known. A policy cannot name one of ours, told or not.
+pub(super) fn write(
+    out: &mut Writer,
+    reason: &Reason,
+    decision: Option<&Decision>,
+    facts: &Facts,
+    members: Members,
+) {
     let record = &facts.record;
     let theirs = decision.map(|decision| &decision.metadata);
     for (name, value) in theirs.into_iter().flatten() {
-        if !NAMES.contains(&name.as_str()) {
+        if !is_ours(name) {
             member(out, name, |out| wire(out, value));
         }
     }
@@ -48,9 +61,10 @@ pub(super) fn write(out: &mut Writer, reason: &Reason, decision: Option<&Decisio
         cache(record.token_cache),
         cache(record.context_cache),
         cache(record.decision_cache),
-        record.mark(),
     ];
-    for (name, value) in NAMES.into_iter().zip(values) {
+    let told = NAMES.into_iter().zip(values).filter(|((_, which), _)| members.has(*which));
+    let told = told.map(|((name, _), value)| (name, value));
+    for (name, value) in told.chain([(MARK, record.mark())]) {
         if let Some(value) = value {
             member(out, name, |out| out.text(3, value));
         }

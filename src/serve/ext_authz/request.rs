@@ -1,6 +1,8 @@
 //! `CheckRequest` → [`Request`]. Headers, target and body are not copied: they stay slices of the
 //! message.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use envoy_types::pb::envoy::config::core::v3 as core;
 use envoy_types::pb::google::protobuf::{Struct, Value as WireValue, value::Kind};
@@ -8,7 +10,7 @@ use prost::Message as _;
 use serde_json::{Map, Number, Value};
 
 use super::message::{Fields, Malformed, Part};
-use crate::model::{Body, Code, Header, HeaderName, Headers, Peer, Refusal, Request};
+use crate::model::{Body, Code, Headers, Peer, Refusal, Request};
 
 /// Envoy says with it that it cut the body (`allow_partial_message`).
 const PARTIAL: &str = "x-envoy-auth-partial-body";
@@ -16,9 +18,6 @@ const PARTIAL: &str = "x-envoy-auth-partial-body";
 /// Most header fields of one request, and most entries of any other map; Envoy itself takes 100
 /// header fields where nothing else is configured.
 const MAX_FIELDS: usize = 1024;
-
-/// Header fields of a usual request.
-const FIELDS: usize = 32;
 
 const REQUEST_ID: &str = "x-request-id";
 
@@ -55,10 +54,12 @@ struct Draft<'m> {
     request: Request,
     /// What the message lacks so far; empty once it has HTTP attributes.
     missing: &'static str,
+    /// Envoy's own name for the request.
+    stream_id: &'m str,
     /// The fields of `headers`, which joins repeated ones.
-    joined: Vec<Header>,
+    joined: Headers,
     /// The fields of `header_map`, as they came.
-    raw: Vec<Header>,
+    raw: Headers,
     text_body: Bytes,
     raw_body: Bytes,
     size: i64,
@@ -70,8 +71,9 @@ impl<'m> Draft<'m> {
             message,
             request: Request::default(),
             missing: "no attributes",
-            joined: Vec::new(),
-            raw: Vec::new(),
+            stream_id: "",
+            joined: Headers::within(message),
+            raw: Headers::within(message),
             text_body: Bytes::new(),
             raw_body: Bytes::new(),
             size: 0,
@@ -119,26 +121,22 @@ impl<'m> Draft<'m> {
         let mut fields = Fields::of(message);
         while let Some((number, part)) = fields.next()? {
             match number {
-                1 => part.text()?.clone_into(&mut self.request.id),
-                2 => part.text()?.clone_into(&mut self.request.method),
+                1 => self.stream_id = part.text()?,
+                2 => self.request.method = word(part.text()?),
                 // A map on the wire is a list of its entries.
-                3 => {
-                    let field = self.field(part.bytes()?)?;
-                    push(&mut self.joined, field)?;
-                }
+                3 => field(&mut self.joined, part.bytes()?)?,
                 4 => self.request.target = self.slice(part)?,
                 5 => self.request.host = self.slice(part)?,
-                6 => part.text()?.clone_into(&mut self.request.scheme),
+                6 => self.request.scheme = word(part.text()?),
                 9 => self.size = part.number()?.cast_signed(),
-                10 => part.text()?.clone_into(&mut self.request.protocol),
+                10 => self.request.protocol = word(part.text()?),
                 11 => self.text_body = self.slice(part)?,
                 12 => self.raw_body = self.slice(part)?,
                 13 => {
                     let mut fields = Fields::of(part.bytes()?);
                     while let Some((number, part)) = fields.next()? {
                         if number == 1 {
-                            let field = self.field(part.bytes()?)?;
-                            push(&mut self.raw, field)?;
+                            field(&mut self.raw, part.bytes()?)?;
                         }
                     }
                 }
@@ -146,23 +144,6 @@ impl<'m> Draft<'m> {
             }
         }
         Ok(())
-    }
-
-    /// `HeaderValue`, and an entry of the text map, which has no raw value.
-    fn field(&self, message: &'m [u8]) -> Result<Header, Malformed> {
-        let (mut name, mut value, mut raw) = (&[][..], &[][..], &[][..]);
-        let mut fields = Fields::of(message);
-        while let Some((number, part)) = fields.next()? {
-            match number {
-                1 => name = part.bytes()?,
-                2 => value = part.bytes()?,
-                3 => raw = part.bytes()?,
-                _ => {}
-            }
-        }
-        let name = HeaderName::new(self.message.slice_ref(name));
-        let value = self.message.slice_ref(if raw.is_empty() { value } else { raw });
-        Ok(Header { name, value })
     }
 
     /// `AttributeContext.TLSSession`.
@@ -181,64 +162,86 @@ impl<'m> Draft<'m> {
         if !self.missing.is_empty() {
             return Err(Refusal::new(Code::RequestMissing, self.missing));
         }
-        let fields = self.headers();
+        let headers = self.headers();
         let mut request = self.request;
         // The attribute is Envoy's stream id; the id that logs and backends share is the header.
-        if let Some(id) = fields.iter().find(|field| field.name == REQUEST_ID) {
-            request.id = String::from_utf8_lossy(&id.value).into_owned();
-        }
-        request.body = body(self.text_body, self.raw_body, self.size, &fields);
-        request.headers = Headers::new(fields);
+        request.id = match headers.first(REQUEST_ID) {
+            Some(id) => String::from_utf8_lossy(id).into_owned(),
+            None => self.stream_id.to_owned(),
+        };
+        request.body = body(self.text_body, self.raw_body, self.size, &headers);
+        request.headers = headers;
         Ok(request)
     }
 
     /// The fields without pseudo-headers. Raw ones (`encode_raw_headers`) come first and win; their
     /// pseudo-headers hold the bytes that the text attributes cannot.
-    fn headers(&mut self) -> Vec<Header> {
-        let mut fields = std::mem::take(&mut self.raw);
-        fields.retain(|field| {
-            match field.name.as_bytes() {
-                b":path" => self.request.target = field.value.clone(),
-                b":authority" => self.request.host = field.value.clone(),
+    fn headers(&mut self) -> Headers {
+        let mut headers = std::mem::take(&mut self.raw);
+        headers.retain(|field| {
+            match field.name {
+                b":path" => self.request.target = self.message.slice_ref(field.value),
+                b":authority" => self.request.host = self.message.slice_ref(field.value),
                 b":method" if self.request.method.is_empty() => {
-                    self.request.method = String::from_utf8_lossy(&field.value).into_owned();
+                    self.request.method = word(&String::from_utf8_lossy(field.value));
                 }
                 [b':', ..] => {}
                 _ => return true,
             }
             false
         });
-        let raw_fields = fields.len();
-        for field in std::mem::take(&mut self.joined) {
-            let known = fields.iter().take(raw_fields).any(|raw| raw.name == field.name);
-            if !known && !field.name.as_bytes().starts_with(b":") {
-                fields.push(field);
-            }
+        let mut joined = std::mem::take(&mut self.joined);
+        joined.retain(|field| {
+            !field.name.starts_with(b":") && !headers.fields().any(|raw| raw.name == field.name)
+        });
+        if headers.is_empty() {
+            return joined;
         }
-        fields
+        for field in joined.fields() {
+            headers.push(field.name, field.value);
+        }
+        headers
     }
 }
 
-/// Adds a field, within the bound for each form.
-fn push(fields: &mut Vec<Header>, field: Header) -> Result<(), Refusal> {
-    if fields.capacity() == 0 {
-        fields.reserve(FIELDS);
+/// Adds a `HeaderValue`, or an entry of the text map, which has no raw value; within the bound for
+/// each form.
+fn field(headers: &mut Headers, message: &[u8]) -> Result<(), Refusal> {
+    let (mut name, mut value, mut raw) = (&[][..], &[][..], &[][..]);
+    let mut fields = Fields::of(message);
+    while let Some((number, part)) = fields.next()? {
+        match number {
+            1 => name = part.bytes()?,
+            2 => value = part.bytes()?,
+            3 => raw = part.bytes()?,
+            _ => {}
+        }
     }
-    if fields.len() >= MAX_FIELDS {
+    if headers.len() >= MAX_FIELDS {
         return Err(TOO_MANY);
     }
-    fields.push(field);
+    headers.push(name, if raw.is_empty() { value } else { raw });
     Ok(())
 }
 
-fn body(text: Bytes, raw: Bytes, size: i64, fields: &[Header]) -> Body {
+/// A word of which there are few: hardly any needs a place of its own.
+fn word(text: &str) -> Cow<'static, str> {
+    const USUAL: [&str; 12] = [
+        "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "http", "https", "HTTP/1.1",
+        "HTTP/2", "HTTP/3",
+    ];
+    match USUAL.into_iter().find(|usual| *usual == text) {
+        Some(usual) => usual.into(),
+        None => text.to_owned().into(),
+    }
+}
+
+fn body(text: Bytes, raw: Bytes, size: i64, headers: &Headers) -> Body {
     let bytes = if raw.is_empty() { text } else { raw };
     // A client may send the header too; then a whole body counts as partial, which is refused
     // where a body matters.
-    let says_partial = |field: &Header| {
-        field.name == PARTIAL && field.value.to_ascii_lowercase().windows(4).any(|w| w == b"true")
-    };
-    Body { bytes, partial: fields.iter().any(says_partial), size }
+    let says_partial = |value: &[u8]| value.to_ascii_lowercase().windows(4).any(|w| w == b"true");
+    Body { bytes, partial: headers.all(PARTIAL).any(says_partial), size }
 }
 
 /// `AttributeContext.Peer`.

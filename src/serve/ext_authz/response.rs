@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::super::config::EnvoyVersion;
+use super::super::config::{Envoy, Members};
 use super::super::gate::Facts;
 use super::body::{self, Document};
 use super::metadata;
@@ -34,18 +34,19 @@ const ROOM: usize = 2048;
 /// `HeaderValueOption.HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD`.
 const OVERWRITE: u64 = 2;
 
-/// The answer for an outcome, to an Envoy of at least `version`.
-pub(crate) fn render(outcome: &Outcome, facts: &Facts, version: EnvoyVersion) -> Answer {
+/// The answer for an outcome, to such an Envoy.
+pub(crate) fn render(outcome: &Outcome, facts: &Facts, envoy: Envoy) -> Answer {
+    let members = envoy.metadata;
     let frame = match outcome {
         Outcome::Allow(allow) => {
-            respond(Kind::Ok(allow), &allow.reason, allow.decision.as_deref(), facts)
+            respond(Kind::Ok(allow), &allow.reason, allow.decision.as_deref(), facts, members)
         }
         Outcome::Deny(deny) => {
-            respond(denied(deny, facts), &deny.reason, deny.decision.as_deref(), facts)
+            respond(denied(deny, facts), &deny.reason, deny.decision.as_deref(), facts, members)
         }
-        Outcome::Unavailable(_) if !version.has_error_response() => return Answer::Error,
+        Outcome::Unavailable(_) if !envoy.min_version.has_error_response() => return Answer::Error,
         Outcome::Unavailable(answer) => {
-            respond(unavailable(answer, facts), &answer.reason, None, facts)
+            respond(unavailable(answer, facts), &answer.reason, None, facts, members)
         }
     };
     Answer::Check(frame)
@@ -229,7 +230,13 @@ enum Kind<'a> {
 }
 
 /// Writes a `CheckResponse`; its `status` is always there.
-fn respond(kind: Kind<'_>, reason: &Reason, decision: Option<&Decision>, facts: &Facts) -> Bytes {
+fn respond(
+    kind: Kind<'_>,
+    reason: &Reason,
+    decision: Option<&Decision>,
+    facts: &Facts,
+    members: Members,
+) -> Bytes {
     let code = match &kind {
         Kind::Ok(_) => tonic::Code::Ok,
         Kind::Denied(Failure(code), _) | Kind::Error(Failure(code), _) => *code,
@@ -241,7 +248,7 @@ fn respond(kind: Kind<'_>, reason: &Reason, decision: Option<&Decision>, facts: 
         Kind::Denied(_, refusal) => out.message(2, |out| refusal.write(out)),
         Kind::Error(_, refusal) => out.message(5, |out| refusal.write(out)),
     }
-    out.message(4, |out| metadata::write(out, reason, decision, facts));
+    out.message(4, |out| metadata::write(out, reason, decision, facts, members));
     out.finish()
 }
 

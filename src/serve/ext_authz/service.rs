@@ -17,7 +17,7 @@ use tower::ServiceExt as _;
 use super::response::{Answer, render};
 use super::{request, wire};
 use crate::model::BoxFuture;
-use crate::serve::config::EnvoyVersion;
+use crate::serve::config::Envoy;
 use crate::serve::gate::Gate;
 
 const PATH: &str = "/envoy.service.auth.v3.Authorization/Check";
@@ -31,7 +31,7 @@ const DESCRIPTORS: &[u8] = include_bytes!("descriptors.bin");
 #[derive(Clone)]
 pub(crate) struct Service {
     gate: Arc<Gate>,
-    version: EnvoyVersion,
+    envoy: Envoy,
     max_size: usize,
     others: Routes,
 }
@@ -53,11 +53,7 @@ impl Health {
 impl Service {
     /// A service that is `NOT_SERVING` until told otherwise. Without reflection if the descriptors
     /// cannot be read, which a test rules out.
-    pub(crate) async fn new(
-        gate: Arc<Gate>,
-        version: EnvoyVersion,
-        max_size: usize,
-    ) -> (Self, Health) {
+    pub(crate) async fn new(gate: Arc<Gate>, envoy: Envoy, max_size: usize) -> (Self, Health) {
         let (reporter, server) = tonic_health::server::health_reporter();
         let health = Health(reporter);
         health.set(false).await;
@@ -72,13 +68,13 @@ impl Service {
         } else {
             tracing::error!("the service descriptors cannot be read; no reflection");
         }
-        (Self { gate, version, max_size, others: others.prepare() }, health)
+        (Self { gate, envoy, max_size, others: others.prepare() }, health)
     }
 }
 
 async fn check<B: HttpBody<Data = Bytes>>(
     gate: &Gate,
-    version: EnvoyVersion,
+    envoy: Envoy,
     max_size: usize,
     call: Request<B>,
 ) -> Response<wire::Reply> {
@@ -88,7 +84,7 @@ async fn check<B: HttpBody<Data = Bytes>>(
         let message = wire::receive(body, max_size).await?;
         request::read(&message)
     };
-    let answer = |outcome: &_, facts: &_| match render(outcome, facts, version) {
+    let answer = |outcome: &_, facts: &_| match render(outcome, facts, envoy) {
         Answer::Check(frame) => wire::reply(frame),
         Answer::Error => wire::error(tonic::Code::Unavailable, "unavailable"),
     };
@@ -99,11 +95,11 @@ async fn check<B: HttpBody<Data = Bytes>>(
 /// frames of a call and those of its answer. Its cost is what `load/instructions` counts.
 pub async fn answer<B: HttpBody<Data = Bytes>>(
     gate: &Gate,
-    version: EnvoyVersion,
+    envoy: Envoy,
     max_size: usize,
     call: Request<B>,
 ) -> Response<impl HttpBody<Data = Bytes, Error = Infallible>> {
-    check(gate, version, max_size, call).await
+    check(gate, envoy, max_size, call).await
 }
 
 impl hyper::service::Service<Request<Incoming>> for Service {
@@ -113,11 +109,9 @@ impl hyper::service::Service<Request<Incoming>> for Service {
 
     fn call(&self, call: Request<Incoming>) -> Self::Future {
         if call.uri().path() == PATH && call.method() == Method::POST {
-            let (gate, version, max_size) = (Arc::clone(&self.gate), self.version, self.max_size);
-            return async move {
-                Ok(check(&gate, version, max_size, call).await.map(Either::Left))
-            }
-            .boxed();
+            let (gate, envoy, max_size) = (Arc::clone(&self.gate), self.envoy, self.max_size);
+            return async move { Ok(check(&gate, envoy, max_size, call).await.map(Either::Left)) }
+                .boxed();
         }
         self.others.clone().oneshot(call).map(|answer| answer.map(|a| a.map(Either::Right))).boxed()
     }

@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::api_answer::{document, item, items, problem, whole};
 use crate::check::ask::{Ask, Caller, Desk, Told, Users, When, Wrong};
-use crate::model::{self, Code, Header, Headers, Outcome, Record, Refusal};
+use crate::model::{self, Code, Headers, Outcome, Record, Refusal};
 use crate::serve::gate::Gate;
 use crate::serve::{Arrival, Asks};
 
@@ -172,18 +172,15 @@ impl Api {
     ) -> Option<Call> {
         let desk = self.asks.desk()?;
         let (parts, body) = request.into_parts();
-        let field = |(name, value): (&http::HeaderName, &http::HeaderValue)| Header {
-            name: name.as_str().into(),
-            value: Bytes::copy_from_slice(value.as_bytes()),
-        };
+        let headers = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
         let text = |name: &str| parts.headers.get(name).map(http::HeaderValue::as_bytes);
         let id = text("x-request-id").and_then(|id| std::str::from_utf8(id).ok());
         let mut made = model::Request {
             id: id.unwrap_or_default().to_owned(),
-            method: parts.method.as_str().to_owned(),
+            method: parts.method.as_str().to_owned().into(),
             target: Bytes::copy_from_slice(parts.uri.path().as_bytes()),
             host: Bytes::copy_from_slice(text("host").unwrap_or_default()),
-            headers: Headers::new(parts.headers.iter().map(field).collect()),
+            headers: Headers::from_pairs(headers),
             ..model::Request::default()
         };
         let limit = limit(desk.max_bodies());

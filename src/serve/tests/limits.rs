@@ -37,7 +37,8 @@ async fn the_callers_own_timeout_goes_before_the_budget() {
 #[tokio::test(flavor = "multi_thread")]
 async fn s8_2_unavailable_is_a_grpc_error_to_envoy_1_36() {
     let budget = CheckBudget { budget: HumanDuration::millis(50), ..CheckBudget::default() };
-    let envoy = Envoy { min_version: super::super::config::EnvoyVersion::new(36) };
+    let envoy =
+        Envoy { min_version: super::super::config::EnvoyVersion::new(36), ..Envoy::default() };
     let server = Server::start(Setup { budget, envoy, ..Setup::default() });
     let error = server.client().await.check(get("/slow?3000")).await.unwrap_err();
     assert_eq!(error.code(), tonic::Code::Unavailable);

@@ -9,6 +9,7 @@ mod limits;
 mod resets;
 mod secrets;
 mod sockets;
+mod turns;
 
 use std::io::{self, Write};
 use std::path::PathBuf;

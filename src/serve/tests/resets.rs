@@ -12,7 +12,7 @@ const GOAWAY: u8 = 7;
 const END_HEADERS: u8 = 4;
 const ACK: u8 = 1;
 
-fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+pub(super) fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     out.extend_from_slice(&u32::try_from(payload.len()).unwrap().to_be_bytes()[1..]);
     out.extend_from_slice(&[kind, flags]);
     out.extend_from_slice(&stream.to_be_bytes());

@@ -57,7 +57,7 @@ fn p08_raw_headers_keep_their_bytes_and_their_number() {
     assert_eq!(request.headers.all("authorization").count(), 2);
     assert_eq!(request.headers.first("x-odd"), Some(&b"\xff\x00"[..]));
     assert_eq!((&*request.target, &*request.host), (&b"/a\xff?b"[..], &b"api\xfe"[..]));
-    assert_eq!(request.headers.fields().len(), 3, "pseudo-headers are no fields");
+    assert_eq!(request.headers.len(), 3, "pseudo-headers are no fields");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn p08_a_single_raw_entry_works_as_joined_headers_would() {
         header_map: Some(raw(&[("authorization", b"Bearer x"), (":path", b"/a")])),
         ..wire::HttpRequest::default()
     });
-    assert_eq!(plain.headers.fields(), raw.headers.fields());
+    assert!(plain.headers.fields().eq(raw.headers.fields()));
     assert_eq!(plain.target, raw.target);
 }
 
@@ -160,7 +160,7 @@ fn everything_else_that_envoy_says_comes_over() {
 fn whole() -> Vec<u8> {
     let http = wire::HttpRequest {
         id: "1".to_owned(),
-        method: "POST".to_owned(),
+        method: "POST".into(),
         path: "/a?b=c".to_owned(),
         host: "api.example.test".to_owned(),
         headers: joined(&[("x-joined", "1")]),
@@ -204,7 +204,7 @@ fn s3_6_a_cut_or_damaged_message_is_read_or_refused_as_the_generated_types_would
         match read(&message) {
             Ok(request) => {
                 let http = http.unwrap();
-                assert_eq!((request.method, request.body.size), (http.method, http.size));
+                assert_eq!((request.method, request.body.size), (http.method.into(), http.size));
                 both += 1;
             }
             Err(refusal) if refusal.code == Code::RequestMissing => {

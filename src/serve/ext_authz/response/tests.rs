@@ -1,5 +1,6 @@
 //! Every answer: status set, no OK with a denial, headers that overwrite.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use envoy_types::pb::envoy::config::core::v3::header_value_option::HeaderAppendAction;
@@ -12,6 +13,7 @@ use super::*;
 use crate::audit::SubjectHash;
 use crate::clock::Clock;
 use crate::model::{Class, Code, Reason, Record, Strip};
+use crate::serve::config::EnvoyVersion;
 
 fn facts() -> Facts {
     let record = Record {
@@ -62,7 +64,7 @@ fn deny(status: u16, body: BodyForm) -> Deny {
 }
 
 fn message(outcome: &Outcome) -> CheckResponse {
-    match render(outcome, &facts(), EnvoyVersion::new(37)) {
+    match render(outcome, &facts(), Envoy::default()) {
         Answer::Check(frame) => CheckResponse::decode(&frame[5..]).unwrap(),
         Answer::Error => panic!("an error"),
     }
@@ -174,7 +176,9 @@ fn the_metadata_names_the_check_and_a_policy_cannot_forge_it() {
         strip: Strip::default(),
         spellings: Arc::default(),
     };
-    let fields = message(&Outcome::Allow(allow)).dynamic_metadata.unwrap().fields;
+    let outcome = Outcome::Allow(allow);
+    let all = metadata::NAMES.into_iter().map(|(_, member)| member).collect();
+    let fields = told(&outcome, all);
     let text = |name: &str| match fields.get(name).and_then(|value| value.kind.as_ref()) {
         Some(envoy_types::pb::google::protobuf::value::Kind::StringValue(text)) => text.as_str(),
         _ => "",
@@ -191,6 +195,23 @@ fn the_metadata_names_the_check_and_a_policy_cannot_forge_it() {
         assert_eq!(text(name), value, "{name}");
     }
     assert!(fields.contains_key("tenant") && !fields.contains_key("token_cache"));
+
+    let none = told(&outcome, [].into_iter().collect());
+    assert_eq!(none.keys().collect::<Vec<_>>(), ["tenant"], "not told, and not forged");
+    let mut usual: Vec<_> = told(&outcome, Members::default()).into_keys().collect();
+    usual.sort();
+    assert_eq!(usual, ["check_id", "decision_id", "reason", "tenant"]);
+}
+
+fn told(
+    outcome: &Outcome,
+    metadata: Members,
+) -> HashMap<String, envoy_types::pb::google::protobuf::Value> {
+    let Answer::Check(frame) = render(outcome, &facts(), Envoy { metadata, ..Envoy::default() })
+    else {
+        panic!("no answer")
+    };
+    CheckResponse::decode(&frame[5..]).unwrap().dynamic_metadata.unwrap().fields
 }
 
 #[test]
@@ -261,7 +282,14 @@ fn s8_2_unavailable_is_503_with_retry_after_or_an_error() {
     let answer = denied(&outcome);
     assert_eq!(answer.status.as_ref().unwrap().code, 503);
     assert_eq!(header(&answer, "retry-after"), Some("7"));
-    assert!(matches!(render(&outcome, &facts(), EnvoyVersion::new(36)), Answer::Error));
+    assert!(matches!(
+        render(
+            &outcome,
+            &facts(),
+            Envoy { min_version: EnvoyVersion::new(36), ..Envoy::default() }
+        ),
+        Answer::Error
+    ));
 }
 
 #[test]
@@ -269,7 +297,7 @@ fn s8_1_what_rests_on_stale_or_open_ground_is_marked_on_allow_and_deny_alike() {
     let marked = |state, outcome: &Outcome| {
         let mut facts = facts();
         facts.record.decision_cache = state;
-        let answer = match render(outcome, &facts, EnvoyVersion::new(37)) {
+        let answer = match render(outcome, &facts, Envoy::default()) {
             Answer::Check(frame) => CheckResponse::decode(&frame[5..]).unwrap(),
             Answer::Error => panic!("an error"),
         };
