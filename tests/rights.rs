@@ -10,10 +10,17 @@ use crate::kit::token;
 
 const OWN: &str = "/cwms-data/timeseries?office=SPK&name=Elev";
 
+/// Answers tell all that they can of their Check.
+fn talkative() -> Setup {
+    let all = "check_id, decision_id, reason, route, subject, policy_revision, token_cache, context_cache, decision_cache";
+    let to = format!("envoy: {{ metadata: [{all}] }}\nuser_context:\n");
+    Setup::quickstart().portcullis("user_context:\n", &to)
+}
+
 /// Contexts live for a second and are not fetched ahead of their end.
 fn short_lived() -> Setup {
     let from = "user_context:\n";
-    Setup::quickstart().portcullis(from, "user_context:\n  ttl: 1s\n  refresh_ahead: 0s\n")
+    talkative().portcullis(from, "user_context:\n  ttl: 1s\n  refresh_ahead: 0s\n")
 }
 
 /// Asks until the answer is as wanted; the time allowed is generous, the machine may be busy.
@@ -31,7 +38,7 @@ fn until(world: &World, ask: &Ask, wanted: impl Fn(&Answer) -> bool) -> Answer {
 
 #[test]
 fn s6_3_checks_share_the_id_of_the_evaluation_and_have_ids_of_their_own() {
-    let world = Setup::quickstart().start();
+    let world = talkative().start();
     let bearer = format!("Bearer {}", Token::of("dam.operator").sign());
     let request = grpc::get(OWN, &[("authorization", bearer.as_bytes())]);
     let answers: Vec<_> = (0..3).map(|_| grpc::check(world.ports.check, &request)).collect();

@@ -131,7 +131,8 @@ pub struct Envoy {
     /// `Retry-After`; 1.36 can only be told by a gRPC error, which it answers with its `status_on_error`.
     pub min_version: EnvoyVersion,
     /// What the dynamic metadata of every answer say of its Check, beside what the policy says
-    /// and the mark of an answer on stale or open ground. Each costs Envoy some 0.5 us.
+    /// and the mark of an answer on stale or open ground. Left out: `check_id`, `decision_id`,
+    /// `engine_decision_id` and `reason`. Each costs Envoy some 0.5 us.
     pub metadata: Members,
 }
 
