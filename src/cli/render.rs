@@ -42,8 +42,8 @@ pub(super) fn to_json(explained: &Explained) -> Value {
     };
     put("outcome", json!(outcome));
     put("reason", json!(reason.as_str()));
-    put("response_headers", headers(decision, |decision| &decision.response_headers));
-    let constraints = decision.and_then(|decision| decision.constraints.as_deref());
+    put("response_headers", headers(decision, |decision| decision.response_headers()));
+    let constraints = decision.and_then(|decision| decision.constraints()).map(|text| &**text);
     put(
         "constraints",
         // One that nests too deep to be read back is shown as text, never as none.
@@ -73,10 +73,10 @@ pub(super) fn to_json(explained: &Explained) -> Value {
 
 fn headers(
     decision: Option<&Arc<Decision>>,
-    which: impl Fn(&Decision) -> &Vec<(Box<str>, Box<str>)>,
+    which: impl Fn(&Decision) -> &[(Arc<str>, Box<str>)],
 ) -> Value {
     let Some(decision) = decision else { return Value::Null };
-    let pair = |(name, value): &(Box<str>, Box<str>)| json!({"name": name, "value": value});
+    let pair = |(name, value): &(Arc<str>, Box<str>)| json!({"name": &**name, "value": value});
     which(decision).iter().map(pair).collect()
 }
 
