@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis::clock::Clock;
-use portcullis::model::{Asker, Code, Decision, Door, Extras, Fragment, Input, Verdict};
+use portcullis::model::{Asker, Code, Decision, Door, Extras, Fragment, Input, Pairs, Verdict};
 use portcullis::policy::{
     Decider, Embedded, Evaluation, Finish, PolicyConfig, PolicyState, Question,
 };
@@ -49,7 +49,7 @@ impl Finish for Plain {
             allow: verdict.allow,
             reason: Code::Allowed.into(),
             status: verdict.status,
-            headers: [].into(),
+            headers: Pairs::default(),
             extras: Extras {
                 metadata: verdict.metadata,
                 constraints: verdict.constraints.map(|value| value.to_string().into()),

@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{Code, DecisionId, Reason};
+use super::{Code, DecisionId, Pair, Pairs, Reason};
 use crate::clock::{Expiry, Now};
-
-/// Names and values of headers. Names are shared by all decisions that set them.
-pub type Pairs = Box<[(Arc<str>, Box<str>)]>;
 
 /// A policy's answer, checked for its shape but not yet stamped or limited.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -159,7 +156,7 @@ impl Decision {
 
     /// Response headers to append.
     #[must_use]
-    pub fn response_headers(&self) -> &[(Arc<str>, Box<str>)] {
+    pub fn response_headers(&self) -> &[Pair] {
         self.extras().map_or(&[], |extras| &extras.response_headers)
     }
 

@@ -9,6 +9,7 @@ mod input;
 mod moment;
 mod negotiate;
 mod outcome;
+mod pairs;
 mod places;
 mod problem;
 mod reason;
@@ -18,7 +19,7 @@ mod strict;
 mod timeline;
 mod units;
 
-pub use decision::{Decision, Evaluation, Extras, HeaderValue, Pairs, Stamp, Verdict};
+pub use decision::{Decision, Evaluation, Extras, HeaderValue, Stamp, Verdict};
 pub use digest::{Digest, Fragment, Hasher};
 pub use id::{DecisionId, Ids};
 pub use identity::{Asker, Demand, Grant, Identity, Method, UserContext, VerifiedToken};
@@ -27,6 +28,7 @@ pub use moment::Moment;
 pub use outcome::{
     Allow, BodyForm, CacheState, Challenge, Deny, Outcome, Record, StageTime, Strip, Unavailable,
 };
+pub use pairs::{Pair, Pairs};
 pub use places::{Place, Places};
 pub use problem::Problem;
 pub use reason::{Class, Code, Reason, Refusal};

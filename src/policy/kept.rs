@@ -28,7 +28,7 @@ impl Cached for Kept {
 pub(super) fn bytes_of(d: &Decision) -> usize {
     let pairs = |list: &Pairs| {
         let values = list.iter().map(|(_, value)| heap::block(value.len()));
-        heap::block(size_of_val(&**list)) + values.sum::<usize>()
+        heap::block(list.listed()) + values.sum::<usize>()
     };
     let shared = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| heap::shared(text.len()));
     let extras = |extras: &Extras| {

@@ -97,7 +97,7 @@ impl Finisher {
                 }
             }
         }
-        Ok((headers.into(), response.into()))
+        Ok((headers.into_iter().collect(), response.into_iter().collect()))
     }
 
     fn value(&self, value: &HeaderValue, evaluation: &Evaluation) -> Result<Box<str>, Code> {

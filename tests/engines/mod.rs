@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use portcullis::clock::{Clock, Now};
 use portcullis::model::{
-    Asker, CacheState, Code, Decision, Digest, Door, Extras, Fragment, Input, Reason, Refusal,
-    Verdict,
+    Asker, CacheState, Code, Decision, Digest, Door, Extras, Fragment, Input, Pairs, Reason,
+    Refusal, Verdict,
 };
 use portcullis::policy::{
     Decided, Decider, Embedded, Evaluation, Finish, Opa as OpaDecider, PolicyConfig, PolicyState,
@@ -64,7 +64,7 @@ impl Finish for Plain {
                 if verdict.allow { Code::Allowed.into() } else { Code::PolicyDenied.into() },
             ),
             status: verdict.status,
-            headers: [].into(),
+            headers: Pairs::default(),
             extras: Extras {
                 metadata: verdict.metadata,
                 constraints: verdict.constraints.map(|value| value.to_string().into()),

@@ -27,7 +27,8 @@ fn measured() {
         let context = json!({"policy": "timeseries", "user": {"id": format!("u-{n:08}"), "roles": ["Data Users"]},
             "constraints": {"offices": ["SPK", "SWT"], "window_exempt": false}});
         let mut decision = Decision::denied(Code::Allowed, evaluation);
-        decision.headers = [(Arc::clone(&name), context.to_string().into())].into();
+        decision.headers =
+            std::iter::once((Arc::clone(&name), context.to_string().into())).collect();
         let key = Digest::plain(&n.to_le_bytes());
         cache.insert(key, Kept { decision: Arc::new(decision), epoch: 0 });
     }

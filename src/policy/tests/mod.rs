@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::{Decided, Decider, Embedded, Evaluation, Finish, PolicyConfig, PolicyState, Question};
 use crate::clock::{Clock, Now};
 use crate::model::{
-    Asker, CacheState, Code, Decision, Door, Extras, Fragment, Input, Problem, Reason, Verdict,
+    Asker, CacheState, Code, Decision, Door, Extras, Fragment, Input, Pairs, Problem, Reason,
+    Verdict,
 };
 use crate::rego::Bundle;
 use crate::telemetry::Metrics;
@@ -38,7 +39,7 @@ impl Finish for Plain {
             allow: verdict.allow,
             reason: reason.unwrap_or(Code::Allowed.into()),
             status: verdict.status,
-            headers: [].into(),
+            headers: Pairs::default(),
             extras: Extras {
                 metadata: verdict.metadata,
                 constraints: verdict.constraints.map(|value| value.to_string().into()),
