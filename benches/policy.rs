@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis::clock::Clock;
-use portcullis::model::{Asker, Code, Decision, Door, Fragment, Input, Verdict};
+use portcullis::model::{Asker, Code, Decision, Door, Extras, Fragment, Input, Pairs, Verdict};
 use portcullis::policy::{
     Decider, Embedded, Evaluation, Finish, PolicyConfig, PolicyState, Question,
 };
@@ -48,15 +48,15 @@ impl Finish for Plain {
             id: evaluation.id,
             allow: verdict.allow,
             reason: Code::Allowed.into(),
-            message: None,
-            status: None,
-            headers: Vec::new(),
-            response_headers: Vec::new(),
-            metadata: verdict.metadata,
-            constraints: verdict.constraints.map(|value| value.to_string().into()),
+            status: verdict.status,
+            headers: Pairs::default(),
+            extras: Extras {
+                metadata: verdict.metadata,
+                constraints: verdict.constraints.map(|value| value.to_string().into()),
+                ..Extras::default()
+            }
+            .kept(),
             revision: evaluation.revision,
-            engine_decision_id: None,
-            decided_at: evaluation.decided_at,
             expires: evaluation.expires,
         }
     }

@@ -14,7 +14,7 @@ use crate::authn::{Authenticator, Verified};
 use crate::clock::{Expiry, Now};
 use crate::context::{Contexts, Resolved};
 use crate::model::{
-    Asker, BodyForm, CacheState, Code, Digest, Door, Identity, Input, Outcome, Parts, Record,
+    Asker, BodyForm, CacheState, Code, Digest, Door, Fragment, Input, Outcome, Parts, Record,
     Refusal, Request, Secret, StageTime, Strip, UserContext, VerifiedToken,
 };
 use crate::policy::{Decided, Decider, Question};
@@ -36,7 +36,7 @@ pub struct Snapshot {
     /// Decision → outcome.
     pub responder: Responder,
     /// The identity of callers without credential.
-    pub anonymous: Identity,
+    pub anonymous: Fragment,
     /// What the decision API answers by, where there is one.
     pub desk: Option<Arc<ask::Desk>>,
 }
@@ -238,9 +238,7 @@ impl<'a> Journey<'a> {
     }
 
     fn verified(&mut self, (token, cache): Verified) {
-        self.record.issuer.clone_from(&token.identity.issuer);
-        self.record.subject.clone_from(&token.identity.subject);
-        self.record.client_id.clone_from(&token.identity.client_id);
+        self.record.named(&token);
         self.record.token_cache = cache;
         self.token = Some(token);
     }
@@ -269,11 +267,11 @@ impl<'a> Journey<'a> {
         if self.token.is_none() {
             self.user = self.snapshot.contexts.anonymous();
         }
-        let token = self.token.as_deref();
+        let (token, anonymous) = (self.token.as_deref(), self.snapshot.anonymous.digest());
         let input = Parts {
-            identity: self.identity().fragment.digest(),
+            identity: token.map_or(anonymous, VerifiedToken::identity_digest),
             user: self.user.as_deref().map(|user| user.fragment.digest()),
-            token: token.map(|token| token.claims_fragment.digest()),
+            token: token.map(|token| token.claims.digest()),
             resource: self.record.resource.as_deref(),
             action: self.record.action.as_deref(),
             context: &facts.context,
@@ -282,22 +280,19 @@ impl<'a> Journey<'a> {
         Ok(Some((key, facts.context)))
     }
 
-    fn identity(&self) -> &Identity {
-        self.token.as_ref().map_or(&self.snapshot.anonymous, |token| &token.identity)
-    }
-
     /// The question whose `context` was told with its key.
     fn question(&self, context: Box<str>) -> Result<Question, Refusal> {
         let route = self.matched()?.route();
         let missing = Refusal::new(Code::InternalError, "the route names no policy");
-        let (token, user) = (self.token.as_deref(), self.user.as_deref());
+        let (token, user) = (self.token.as_ref(), self.user.as_deref());
+        let anonymous = || self.snapshot.anonymous.clone();
         Ok(Question {
             entry_point: route.policy.clone().ok_or(missing)?,
             door: Door::Check,
             input: Input {
-                identity: self.identity().fragment.clone(),
+                identity: token.map_or_else(anonymous, VerifiedToken::identity_fragment),
                 user: user.map(|user| user.fragment.clone()),
-                token: token.map(|token| token.claims_fragment.clone()),
+                token: token.map(|token| token.claims.clone()),
                 resource: self.record.resource.clone(),
                 action: self.record.action.clone(),
                 context,

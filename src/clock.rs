@@ -3,8 +3,9 @@
 //! Everything that decides by time takes a [`Now`] that was read once, at the start of a Check,
 //! so that a decision can be replayed exactly and a test can move time.
 
-use std::sync::Arc;
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const NANOS_PER_SEC: i64 = 1_000_000_000;
@@ -59,11 +60,24 @@ impl Now {
 }
 
 /// When something stops being valid: by wall or by monotonic time, whichever is first, so that
-/// a clock that is set back prolongs nothing.
+/// a clock that is set back prolongs nothing. Two numbers, as every cached value has one.
 #[derive(Debug, Clone, Copy)]
 pub struct Expiry {
     unix_nanos: i64,
-    mono: Option<Instant>,
+    /// As [`ticks`] counts; the largest is never.
+    mono: NonZeroU64,
+}
+
+/// Monotonic time in nanoseconds, as a number that rises from the middle of its range: an instant
+/// may lie before the first that was asked about.
+fn ticks(at: Instant) -> u64 {
+    static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
+    const MIDDLE: u64 = 1 << 63;
+    let nanos = |of: Duration| u64::try_from(of.as_nanos()).unwrap_or(u64::MAX);
+    match at.checked_duration_since(*FIRST) {
+        Some(after) => MIDDLE.saturating_add(nanos(after)),
+        None => MIDDLE.saturating_sub(nanos(FIRST.saturating_duration_since(at))),
+    }
 }
 
 impl Expiry {
@@ -71,9 +85,11 @@ impl Expiry {
     #[must_use]
     pub fn after(now: &Now, lifetime: Duration) -> Self {
         let nanos = i64::try_from(lifetime.as_nanos()).unwrap_or(i64::MAX);
+        let mono = u64::try_from(lifetime.as_nanos()).unwrap_or(u64::MAX);
+        let mono = ticks(now.mono).saturating_add(mono);
         Self {
             unix_nanos: now.unix_nanos.saturating_add(nanos),
-            mono: now.mono.checked_add(lifetime),
+            mono: NonZeroU64::new(mono).unwrap_or(NonZeroU64::MIN),
         }
     }
 
@@ -82,23 +98,19 @@ impl Expiry {
     pub fn at_unix_secs(now: &Now, unix_secs: i64) -> Self {
         let unix_nanos = unix_secs.saturating_mul(NANOS_PER_SEC);
         let left = u64::try_from(unix_nanos.saturating_sub(now.unix_nanos)).unwrap_or(0);
-        Self { unix_nanos, mono: now.mono.checked_add(Duration::from_nanos(left)) }
+        Self { unix_nanos, ..Self::after(now, Duration::from_nanos(left)) }
     }
 
     /// The earlier of the two, on each clock.
     #[must_use]
     pub fn min(self, other: Self) -> Self {
-        let mono = match (self.mono, other.mono) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (one, None) | (None, one) => one,
-        };
-        Self { unix_nanos: self.unix_nanos.min(other.unix_nanos), mono }
+        Self { unix_nanos: self.unix_nanos.min(other.unix_nanos), mono: self.mono.min(other.mono) }
     }
 
     /// Whether `now` lies at or past the end.
     #[must_use]
     pub fn is_past(&self, now: &Now) -> bool {
-        now.unix_nanos >= self.unix_nanos || self.mono.is_some_and(|end| now.mono >= end)
+        now.unix_nanos >= self.unix_nanos || ticks(now.mono) >= self.mono.get()
     }
 
     /// Wall time of the end, nanoseconds since the Unix epoch.
@@ -111,11 +123,7 @@ impl Expiry {
     #[must_use]
     pub fn left(&self, now: &Now) -> Duration {
         let wall = u64::try_from(self.unix_nanos.saturating_sub(now.unix_nanos)).unwrap_or(0);
-        let wall = Duration::from_nanos(wall);
-        match self.mono {
-            Some(end) => wall.min(end.saturating_duration_since(now.mono)),
-            None => wall,
-        }
+        Duration::from_nanos(wall.min(self.mono.get().saturating_sub(ticks(now.mono))))
     }
 }
 
@@ -176,6 +184,20 @@ mod tests {
         let expiry = Expiry::at_unix_secs(&now, i64::MAX);
         assert!(!expiry.is_past(&now));
         assert!(Expiry::at_unix_secs(&now, i64::MIN).is_past(&now));
+    }
+
+    #[test]
+    fn an_instant_before_the_first_is_as_far_from_its_end_as_any() {
+        let now = Clock::manual(1_000).now();
+        let Some(mono) = now.mono.checked_sub(Duration::from_secs(60)) else { return };
+        // The first is the later one, if this test is the first to ask.
+        assert!(!Expiry::after(&now, Duration::from_secs(1)).is_past(&now));
+        let before = Now { mono, ..now };
+        let expiry = Expiry::after(&before, Duration::from_secs(50));
+        assert_eq!(expiry.left(&before), Duration::from_secs(50));
+        assert!(!expiry.is_past(&before.plus(Duration::from_secs(49))));
+        assert!(expiry.is_past(&before.plus(Duration::from_secs(50))));
+        assert_eq!(size_of::<Option<Expiry>>(), 16);
     }
 
     #[test]

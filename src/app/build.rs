@@ -12,7 +12,7 @@ use crate::check::ask::Desk;
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::context::{Contexts, Mapper, Resolver};
-use crate::model::{Identity, Problem};
+use crate::model::{Fragment, Identity, Problem};
 use crate::policy::{Decider, Embedded, Finish, Opa, PolicyConfig, PolicyEngine};
 use crate::rego::Bundle;
 use crate::respond::{Finisher, Responder};
@@ -102,7 +102,7 @@ pub(super) fn prepare_on(
         contexts,
         decider,
         responder,
-        anonymous: Identity::anonymous(),
+        anonymous: Fragment::from_json(Identity::ANONYMOUS.json()),
         desk,
     };
     let (snapshot, enduring) = (Arc::new(snapshot), enduring.clone());

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use crate::audit::{Kind, SubjectHash};
     use crate::clock::Clock;
-    use crate::model::{Code, Record};
+    use crate::model::{Code, DecisionId, Record};
 
     fn event(record: Record) -> Event {
         Event {
@@ -221,7 +221,7 @@ mod tests {
         let value = parse(&event(record));
         let expected = json!({
             "schema": 1, "time": "2023-11-14T22:13:20.000Z", "check_id": "c-1", "door": "check",
-            "decision_id": "d-1", "outcome": "deny", "reason": "no_route", "status": 403,
+            "decision_id": &*DecisionId::from("d-1"), "outcome": "deny", "reason": "no_route", "status": 403,
             "detail": "no template matches", "route": "api", "caches": {"decision": "hit"},
             "subject_hash": value["subject_hash"], "duration_us": 42,
         });

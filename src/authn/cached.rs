@@ -2,36 +2,49 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use super::alike::is_common;
-use super::jwks::Key;
+use super::jwks::Serial;
 use crate::clock::{Expiry, Now};
-use crate::model::{Refusal, VerifiedToken};
-use crate::store::{Cached, Life, heap};
+use crate::model::{Grant, Refusal, VerifiedToken};
+use crate::store::{Alike, Cached, heap};
 
 /// A verified token with the key that verified it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub token: Arc<VerifiedToken>,
-    /// Place of its issuer.
-    pub issuer: usize,
     /// When the key leaves the issuer's set the entry is dead.
-    pub key: Arc<Key>,
+    pub key: Serial,
     /// End of the cache's lifetime or of the token, whichever is first.
     pub expires: Expiry,
-    /// What invalidations end it by.
-    pub life: Life,
-    pub bytes: usize,
+    /// Epoch of the generations in which its verification began.
+    pub epoch: u64,
+    /// Place of its issuer.
+    pub issuer: u32,
+    bytes: u32,
 }
 
-impl Cached for Arc<Entry> {
+impl Entry {
+    pub(super) fn new(
+        token: Arc<VerifiedToken>,
+        key: Serial,
+        issuer: usize,
+        expires: Expiry,
+        epoch: u64,
+    ) -> Self {
+        let issuer = u32::try_from(issuer).unwrap_or(u32::MAX);
+        // What others share now they may not share later: counted once, so that as much is taken
+        // off as was put on.
+        let bytes = u32::try_from(size_of_token(&token)).unwrap_or(u32::MAX);
+        Self { token, key, expires, epoch, issuer, bytes }
+    }
+}
+
+impl Cached for Entry {
     fn is_past(&self, now: &Now) -> bool {
-        self.expires.is_past(now) || self.life.is_over()
+        self.expires.is_past(now)
     }
 
     fn bytes(&self) -> usize {
-        self.bytes
+        usize::try_from(self.bytes).unwrap_or(usize::MAX)
     }
 }
 
@@ -58,22 +71,21 @@ impl Cached for Rejected {
 }
 
 /// What an entry of `token` holds on to. What its issuer's tokens have alike is the first one's.
-pub(super) fn size_of_token(token: &VerifiedToken) -> usize {
-    let (identity, claims) = (&token.identity, &token.claims);
-    let texts = [identity.fragment.json(), token.claims_fragment.json()];
-    let subject = identity.subject.as_ref().map_or(0, |subject| heap::shared(subject.len()));
-    let client = identity.client_id.as_ref().filter(|client| !is_common(client));
-    let list = |list: &Arc<[Box<str>]>| {
-        let entries = || list.iter().map(|text| heap::block(text.len())).sum::<usize>();
-        if is_common(list) { 0 } else { heap::shared(size_of_val(&**list)) + entries() }
+fn size_of_token(token: &Arc<VerifiedToken>) -> usize {
+    let grant = &token.grant;
+    let list = |list: &[Box<str>]| {
+        heap::block(size_of_val(list))
+            + list.iter().map(|text| heap::block(text.len())).sum::<usize>()
     };
-    heap::shared(size_of::<Entry>())
-        + heap::shared(size_of::<VerifiedToken>())
-        + texts.map(|text| heap::shared(text.len())).into_iter().sum::<usize>()
-        + subject
-        + client.map_or(0, |client| heap::shared(client.len()))
-        + heap::block(claims.values().len() * size_of::<(Arc<str>, Value)>())
-        + claims.values().map(heap::json).sum::<usize>()
-        + list(&token.audiences)
-        + list(&token.scopes)
+    let own = || {
+        let client = grant.client_id.as_ref();
+        heap::shared(size_of::<Grant>())
+            + client.map_or(0, |client| heap::shared(client.len()))
+            + list(&grant.audiences)
+            + list(&grant.scopes)
+    };
+    heap::shared(size_of::<VerifiedToken>())
+        + heap::shared(token.subject.len())
+        + heap::shared(token.claims.json().len())
+        + if Alike::is_common(grant) { 0 } else { own() }
 }

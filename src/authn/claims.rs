@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::rules::Rules;
 use crate::clock::{Expiry, Now};
-use crate::model::{Claims, Code, Digest, Fragment, Identity, Method, Refusal, VerifiedToken};
+use crate::model::{Code, Digest, Fragment, Grant, Refusal, VerifiedToken};
 
 const fn invalid(detail: &'static str) -> Refusal {
     Refusal::new(Code::TokenClaims, detail)
@@ -18,7 +18,7 @@ const fn invalid(detail: &'static str) -> Refusal {
 pub(super) fn check(
     claims: &Map<String, Value>,
     rules: &Rules,
-    (hash, id): (Digest, Digest),
+    names: (Digest, Digest),
     now: &Now,
 ) -> Result<VerifiedToken, Refusal> {
     check_kind(claims)?;
@@ -33,24 +33,15 @@ pub(super) fn check(
     if !rules.required.iter().all(|name| claims.get(name).is_some_and(|value| !value.is_null())) {
         return Err(invalid("a claim that the issuer's configuration requires is missing"));
     }
-    let (expires, not_before_nanos) = times(claims, rules.leeway, now)?;
-    let user = Digest::of_user(&rules.issuer, &subject);
-    let identity =
-        Identity::new(Some(Arc::clone(&rules.issuer)), Some(subject), client, Method::Jwt);
-    let (claims, claims_fragment) = declared(claims, &rules.claims);
-    Ok(VerifiedToken {
-        identity,
+    let times = times(claims, rules.leeway, now)?;
+    let grant = rules.grants.of(Grant {
+        issuer: Arc::clone(&rules.issuer),
         issuer_name: Arc::clone(&rules.name),
-        claims,
-        claims_fragment,
-        audiences: rules.lists.of(&audiences),
-        scopes: rules.lists.of(&scopes),
-        expires,
-        not_before_nanos,
-        hash,
-        id,
-        user,
-    })
+        client_id: client,
+        audiences: audiences.into(),
+        scopes: scopes.into(),
+    });
+    Ok(VerifiedToken::new(grant, subject, declared(claims, &rules.claims), times, names))
 }
 
 /// No ID or refresh token, as some issuers mark them in the payload, and none that is bound to
@@ -112,7 +103,7 @@ fn client(claims: &Map<String, Value>, rules: &Rules) -> Result<Option<Arc<str>>
     {
         return Err(Refusal::new(Code::TokenClient, "the client is not one of the issuer's"));
     }
-    Ok(client.map(|client| rules.names.of(client)))
+    Ok(client.map(Arc::from))
 }
 
 /// `scope` (RFC 8693, section 4.2: one string separated by spaces), else `scp`; either may be a
@@ -178,18 +169,9 @@ fn times(
     Ok((Expiry::after(now, Duration::from_nanos(left)), not_before))
 }
 
-/// The declared claims that are there, and their text; null is absent.
-fn declared(claims: &Map<String, Value>, names: &[Arc<str>]) -> (Claims, Fragment) {
+/// The declared claims that are there; null is absent.
+fn declared(claims: &Map<String, Value>, names: &[Arc<str>]) -> Fragment {
     let filled = |name: &Arc<str>| Some((name.to_string(), claims.get(&**name)?.clone()));
     let all = names.iter().filter_map(filled).filter(|(_, value)| !value.is_null()).collect();
-    let text = Fragment::new(&Value::Object(all));
-    let mut found: Vec<(Arc<str>, Value)> = Vec::with_capacity(names.len());
-    for name in names {
-        let value = claims.get(&**name).filter(|value| !value.is_null());
-        // A name that is declared twice is one claim.
-        if let Some(value) = value.filter(|_| !found.iter().any(|(known, _)| known == name)) {
-            found.push((Arc::clone(name), value.clone()));
-        }
-    }
-    (found.into_iter().collect(), text)
+    Fragment::new(&Value::Object(all))
 }

@@ -26,12 +26,13 @@ pub(super) fn in_time(token: &VerifiedToken, now: &Now) -> Result<(), Refusal> {
 
 /// Whether the token is what the route asks for.
 pub(super) fn meets(token: &VerifiedToken, demand: &Demand) -> Result<(), Refusal> {
-    accepts_issuer(demand, &token.issuer_name)?;
+    let grant = &token.grant;
+    accepts_issuer(demand, &grant.issuer_name)?;
     let asked = &demand.audiences;
-    if !asked.is_empty() && !token.audiences.iter().any(|audience| asked.contains(audience)) {
+    if !asked.is_empty() && !grant.audiences.iter().any(|audience| asked.contains(audience)) {
         return Err(Refusal::new(Code::TokenAudience, "the route is for other audiences"));
     }
-    if !demand.scopes.iter().all(|scope| token.scopes.contains(scope)) {
+    if !demand.scopes.iter().all(|scope| grant.scopes.contains(scope)) {
         return Err(Refusal::new(
             Code::InsufficientScope,
             "a scope that the route needs is missing",

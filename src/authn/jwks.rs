@@ -1,5 +1,7 @@
 //! Key sets (RFC 7517), parsed key by key: a key that cannot be used is left out alone.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, DecodingKey};
@@ -25,6 +27,19 @@ pub(super) struct Key {
     pub decoding: DecodingKey,
     /// Hash of `kid`, material and algorithms: equal keys of two fetches are one key.
     pub id: Digest,
+    /// Names it in this process; no other key ever has it.
+    pub serial: Serial,
+}
+
+/// Names one key of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Serial(u64);
+
+impl Serial {
+    fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 impl std::fmt::Debug for Key {
@@ -100,7 +115,7 @@ fn key(raw: &str) -> Result<Key, &'static str> {
         .part(names.as_bytes())
         .part(material.as_bytes())
         .finish();
-    Ok(Key { kid: kid.map(Box::from), algorithms, decoding, id })
+    Ok(Key { kid: kid.map(Box::from), algorithms, decoding, id, serial: Serial::next() })
 }
 
 /// The key is for signatures, as far as it says (RFC 7517, sections 4.2 and 4.3).

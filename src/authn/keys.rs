@@ -295,7 +295,8 @@ impl Keys {
             known.cloned().unwrap_or_else(|| Arc::new(key))
         };
         let keys: Vec<_> = parsed.keys.into_iter().map(keep).collect();
-        let unchanged = keys.len() == old.keys.len() && keys.iter().all(|key| old.contains(key));
+        let unchanged =
+            keys.len() == old.keys.len() && keys.iter().all(|key| old.contains(key.serial));
         let generation = if unchanged { old.generation } else { next_generation() };
         let fresh_until = lifetimes.map(|(fresh, _)| Expiry::after(&now, fresh));
         let serves_until = lifetimes.map(|(_, serves)| Expiry::after(&now, serves));

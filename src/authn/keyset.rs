@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jsonwebtoken::Algorithm;
 
-use super::jwks::Key;
+use super::jwks::{Key, Serial};
 use crate::clock::{Expiry, Now};
 use crate::model::CacheState;
 
@@ -31,9 +31,10 @@ impl KeySet {
         if self.fresh_until.is_some_and(|end| end.is_past(now)) { CacheState::Stale } else { state }
     }
 
-    /// Whether `key` is one of these. Equal keys of later fetches are the same allocation.
-    pub(super) fn contains(&self, key: &Arc<Key>) -> bool {
-        self.keys.iter().any(|known| Arc::ptr_eq(known, key))
+    /// Whether the key `serial` is one of these. A key that a later fetch brings again stays the
+    /// one that it was.
+    pub(super) fn contains(&self, serial: Serial) -> bool {
+        self.keys.iter().any(|known| known.serial == serial)
     }
 
     /// The keys that a token with this header may be signed with; without `kid` all that fit.

@@ -12,7 +12,6 @@ use crate::clock::Now;
 use crate::model::{BoxFuture, CacheState, Demand, Refusal, Secret, VerifiedToken};
 
 mod algorithm;
-mod alike;
 mod cached;
 mod claims;
 mod config;

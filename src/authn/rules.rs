@@ -6,8 +6,9 @@ use std::time::Duration;
 use jsonwebtoken::Algorithm;
 
 use super::algorithm;
-use super::alike::Alike;
 use super::config::{Audiences, IssuerConfig};
+use crate::model::Grant;
+use crate::store::Alike;
 
 /// An issuer's configuration, made ready.
 #[derive(Debug)]
@@ -26,10 +27,8 @@ pub(super) struct Rules {
     /// Claims that must be there beside the registered ones.
     pub required: Vec<String>,
     pub leeway: Duration,
-    /// Lists of audiences and of scopes.
-    pub lists: Alike<[Box<str>]>,
-    /// Clients.
-    pub names: Alike<str>,
+    /// What its tokens have alike.
+    pub grants: Alike<Grant>,
 }
 
 impl Rules {
@@ -49,8 +48,7 @@ impl Rules {
             claims: config.claims.iter().map(|name| name.as_str().into()).collect(),
             required: config.required_claims.clone(),
             leeway: config.leeway.0,
-            lists: Alike::default(),
-            names: Alike::default(),
+            grants: Alike::default(),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
-use super::cached::{Entry, Rejected, size_of_token};
+use super::cached::{Entry, Rejected};
 use super::config::{IssuerConfig, TokensConfig};
 use super::header::Header;
 use super::jwks::Key;
@@ -20,7 +20,7 @@ use super::token::Unverified;
 use super::{Authenticator, Verified, claims, demand};
 use crate::clock::{Clock, Expiry, Now};
 use crate::model::{BoxFuture, CacheState, Code, Demand, Digest, Problem, Refusal, Secret};
-use crate::store::{Cache, Generations, Life, Places};
+use crate::store::{Cache, Generations};
 use crate::telemetry::Metrics;
 
 /// One issuer with its keys.
@@ -35,7 +35,7 @@ pub struct Verifier {
     by_iss: HashMap<Box<str>, usize>,
     /// Starts every token's hash: it covers the verifier's configuration.
     fingerprint: Digest,
-    verified: Cache<Digest, Arc<Entry>>,
+    verified: Cache<Digest, Entry>,
     rejected: Cache<Digest, Rejected>,
     generations: Arc<Generations>,
     max_size: usize,
@@ -164,16 +164,21 @@ impl Verifier {
         Ok(self.fingerprint.keyed(token.as_bytes()))
     }
 
+    /// Whether no invalidation ended `entry`.
+    fn lives(&self, entry: &Entry) -> bool {
+        !self.generations.moved(entry.epoch, || entry.token.places)
+    }
+
     /// What is remembered of the token, held against everything that may have changed since.
     fn recall(
         &self,
-        entry: &Entry,
+        entry: Entry,
         hash: &Digest,
         asked: &Demand,
         now: &Now,
     ) -> Option<Result<Verified, Refusal>> {
-        let set = self.issuers.get(entry.issuer)?.ring.keys.set();
-        if !set.contains(&entry.key) {
+        let set = self.issuers.get(usize::try_from(entry.issuer).ok()?)?.ring.keys.set();
+        if !set.contains(entry.key) {
             self.verified.remove(hash);
             return None;
         }
@@ -183,7 +188,7 @@ impl Verifier {
         let checked =
             demand::in_time(&entry.token, now).and_then(|()| demand::meets(&entry.token, asked));
         let state = set.mark(CacheState::Hit, now);
-        Some(checked.map(|()| (Arc::clone(&entry.token), state)))
+        Some(checked.map(|()| (entry.token, state)))
     }
 
     /// Whether a rejection still stands: the keys that it rests on have not changed.
@@ -223,7 +228,7 @@ impl Verifier {
     }
 
     #[cfg(test)]
-    pub(super) fn verified(&self) -> &Cache<Digest, Arc<Entry>> {
+    pub(super) fn verified(&self) -> &Cache<Digest, Entry> {
         &self.verified
     }
 
@@ -246,15 +251,9 @@ impl Verifier {
         let names = (hash, Digest::plain(token.as_bytes()));
         let token = claims::check(&unverified.claims, rules, names, now).map_err(reject)?;
         let token = Arc::new(token);
-        let entry = Entry {
-            bytes: size_of_token(&token),
-            expires: token.expires.min(Expiry::after(now, self.ttl)),
-            life: Life::since(&self.generations, epoch, Places::of_token(&token)),
-            token: Arc::clone(&token),
-            issuer: index,
-            key,
-        };
-        self.verified.insert(hash, Arc::new(entry));
+        let expires = token.expires.min(Expiry::after(now, self.ttl));
+        let entry = Entry::new(Arc::clone(&token), key.serial, index, expires, epoch);
+        self.verified.insert(hash, entry);
         demand::meets(&token, asked)?;
         Ok((token, set.mark(CacheState::Miss, now)))
     }
@@ -266,8 +265,8 @@ impl Authenticator for Verifier {
             Ok(hash) => hash,
             Err(refusal) => return Some(Err(refusal)),
         };
-        if let Some(entry) = self.verified.get(&hash, now) {
-            return self.recall(&entry, &hash, demand, now);
+        if let Some(entry) = self.verified.get_if(&hash, now, |entry| self.lives(entry)) {
+            return self.recall(entry, &hash, demand, now);
         }
         let rejected = self.rejected.get(&hash, now)?;
         self.stands(&rejected).then_some(Err(rejected.refusal))
@@ -283,8 +282,8 @@ impl Authenticator for Verifier {
             let token = token.expose().as_str();
             let hash = self.hash(token)?;
             // Another Check may have verified it since this one looked.
-            let entry = self.verified.peek(&hash, &now);
-            if let Some(known) = entry.and_then(|e| self.recall(&e, &hash, demand, &now)) {
+            let entry = self.verified.peek(&hash, &now).filter(|entry| self.lives(entry));
+            if let Some(known) = entry.and_then(|e| self.recall(e, &hash, demand, &now)) {
                 return known;
             }
             self.verify(token, hash, demand, &now).await

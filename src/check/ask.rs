@@ -30,8 +30,8 @@ use crate::authn::{Authenticator, Verified};
 use crate::clock::Now;
 use crate::context::Contexts;
 use crate::model::{
-    Asker, BodyForm, Code, Demand, Door, Fragment, Identity, Input, Method, Outcome, Record,
-    Refusal, Request, Secret, Strip, UserContext, VerifiedToken,
+    Asker, BodyForm, Code, Demand, Door, Fragment, Identity, Input, Outcome, Record, Refusal,
+    Request, Secret, Strip, UserContext, VerifiedToken,
 };
 use crate::policy::{Decided, Decider, Question};
 use crate::respond::{Responder, Terms};
@@ -49,8 +49,8 @@ pub struct Desk {
     entry_point: Arc<str>,
     realm: Arc<str>,
     user_fields: Option<Vec<String>>,
-    anonymous: Identity,
-    asserted: Identity,
+    anonymous: Fragment,
+    asserted: Fragment,
 }
 
 impl std::fmt::Debug for Desk {
@@ -115,8 +115,8 @@ impl Desk {
             entry_point: config.policy.as_str().into(),
             realm: config.realm.as_str().into(),
             user_fields: config.user_fields.clone(),
-            anonymous: Identity::anonymous(),
-            asserted: Identity::new(None, None, None, Method::Asserted),
+            anonymous: Fragment::from_json(Identity::ANONYMOUS.json()),
+            asserted: Fragment::from_json(Identity::ASSERTED.json()),
         }
     }
 
@@ -262,7 +262,8 @@ impl Desk {
     }
 
     fn shown(&self, user: Option<&UserContext>) -> Map<String, Value> {
-        let json = user.map_or("{}", |user| user.fragment.json());
+        let json = user.map(|user| user.fragment.json());
+        let json = json.as_deref().unwrap_or("{}");
         let mut members: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
         if let Some(fields) = &self.user_fields {
             members.retain(|name, _| fields.contains(name));
@@ -328,8 +329,7 @@ impl Desk {
             (Some(named), ..) => {
                 let (token, cache) = self.verify(named, now).await?;
                 let same = own.is_some_and(|(own, _)| {
-                    own.identity.issuer == token.identity.issuer
-                        && own.identity.subject == token.identity.subject
+                    own.grant.issuer == token.grant.issuer && own.subject == token.subject
                 });
                 if !same && !caller.may.other_token {
                     return Err(not_permitted("this caller may ask with its own token alone"));
@@ -341,26 +341,24 @@ impl Desk {
             (None, None, Some((token, bearer))) => (Arc::clone(token), bearer.clone()),
             (None, None, None) => return Ok(About::Nobody),
         };
-        record.issuer.clone_from(&token.identity.issuer);
-        record.subject.clone_from(&token.identity.subject);
-        record.client_id.clone_from(&token.identity.client_id);
+        record.named(&token);
         Ok(About::Token(token, bearer))
     }
 
     fn question(&self, about: &About, user: Option<&UserContext>, ask: &Ask, now: Now) -> Question {
         let token = about.token();
         let identity = match about {
-            About::Nobody => &self.anonymous,
-            About::Token(token, _) => &token.identity,
-            About::Asserted(_) => &self.asserted,
+            About::Nobody => self.anonymous.clone(),
+            About::Token(token, _) => token.identity_fragment(),
+            About::Asserted(_) => self.asserted.clone(),
         };
         Question {
             entry_point: Arc::clone(&self.entry_point),
             door: Door::Api,
             input: Input {
-                identity: identity.fragment.clone(),
+                identity,
                 user: user.map(|user| user.fragment.clone()),
-                token: token.map(|token| token.claims_fragment.clone()),
+                token: token.map(|token| token.claims.clone()),
                 resource: Some(ask.resource.clone()),
                 action: Some(ask.action.clone()),
                 context: ask.context.clone(),
@@ -389,9 +387,9 @@ fn own(asks: &[Ask]) -> Result<Secret<String>, Refusal> {
 
 fn note_caller(caller: &Caller, record: &mut Record) {
     record.caller.clone_from(&caller.name);
-    let identity = caller.token.as_ref().map(|(token, _)| &token.identity);
+    let token = caller.token.as_ref().map(|(token, _)| token);
     record.caller_identity =
-        identity.and_then(|id| Some((id.issuer.clone()?, id.subject.clone()?)));
+        token.map(|token| (Arc::clone(&token.grant.issuer), Arc::clone(&token.subject)));
 }
 
 #[cfg(test)]

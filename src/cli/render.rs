@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::app::Explained;
-use crate::model::{Decision, Outcome, StageTime};
+use crate::model::{Decision, Outcome, Pair, StageTime};
 
 /// The whole answer as JSON. `input` is the document that the policy saw.
 pub(super) fn to_json(explained: &Explained) -> Value {
@@ -42,8 +42,8 @@ pub(super) fn to_json(explained: &Explained) -> Value {
     };
     put("outcome", json!(outcome));
     put("reason", json!(reason.as_str()));
-    put("response_headers", headers(decision, |decision| &decision.response_headers));
-    let constraints = decision.and_then(|decision| decision.constraints.as_deref());
+    put("response_headers", headers(decision, |decision| decision.response_headers()));
+    let constraints = decision.and_then(|decision| decision.constraints()).map(|text| &**text);
     put(
         "constraints",
         // One that nests too deep to be read back is shown as text, never as none.
@@ -71,12 +71,9 @@ pub(super) fn to_json(explained: &Explained) -> Value {
     Value::Object(out)
 }
 
-fn headers(
-    decision: Option<&Arc<Decision>>,
-    which: impl Fn(&Decision) -> &Vec<(Box<str>, Box<str>)>,
-) -> Value {
+fn headers(decision: Option<&Arc<Decision>>, which: impl Fn(&Decision) -> &[Pair]) -> Value {
     let Some(decision) = decision else { return Value::Null };
-    let pair = |(name, value): &(Box<str>, Box<str>)| json!({"name": name, "value": value});
+    let pair = |(name, value): &Pair| json!({"name": &**name, "value": value});
     which(decision).iter().map(pair).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use url::Url;
 
 use super::config::{Credential, Fold, Owner, UserApi};
@@ -43,7 +43,6 @@ pub(super) struct Asker {
     per_token: bool,
 }
 
-const NO_SUBJECT: Refusal = Refusal::new(Code::TokenClaims, "the token names no issuer or subject");
 const NO_OWNER: Refusal =
     Refusal::new(Code::TokenClaims, "the token lacks the claim that says whose profile it is");
 const NO_SEGMENT: Refusal = Refusal::new(
@@ -59,11 +58,10 @@ impl Asker {
 
     /// The question for `token`. What its claims lack is the caller's matter: a denial.
     pub(super) fn ask(&self, token: &VerifiedToken) -> Result<Ask, Refusal> {
-        let identity = &token.identity;
-        let (Some(issuer), Some(subject)) = (&identity.issuer, &identity.subject) else {
-            return Err(NO_SUBJECT);
-        };
-        let claim = |name: &str| match token.claims.get(name) {
+        let (issuer, subject) = (&token.grant.issuer, &token.subject);
+        let claims: Map<String, Value> =
+            serde_json::from_str(&token.claims.json()).unwrap_or_default();
+        let claim = |name: &str| match claims.get(name) {
             Some(Value::String(text)) => Some(text.as_str()),
             _ => None,
         };
@@ -80,7 +78,7 @@ impl Asker {
             other => other.strip_prefix("claim:").and_then(claim).map(Cow::Borrowed),
         };
         let url = self.template.expand(value).map_err(|_| NO_SEGMENT)?;
-        let user = token.user;
+        let user = token.user();
         let key = if self.per_token {
             Hasher::new("user of token").part(user.as_bytes()).part(token.hash.as_bytes()).finish()
         } else {
@@ -93,11 +91,7 @@ impl Asker {
             key,
             asked: self.asked(&url),
             token: token.hash,
-            places: if self.per_token {
-                Places::of_token(token)
-            } else {
-                Places::of_user(&user, issuer)
-            },
+            places: if self.per_token { token.places } else { Places::of_user(&user, issuer) },
             url,
             shared: !self.per_token,
             owner,

@@ -13,7 +13,7 @@ use super::profile::Profile;
 use super::record::KeyTemplate;
 use super::shared::{LoadKey, Shared};
 use super::user_api::{Api, Failure};
-use super::view::View;
+use super::view::{UNKNOWN, View};
 use super::{Contexts, Resolved, claims};
 use crate::clock::Now;
 use crate::model::{
@@ -94,7 +94,7 @@ impl Resolver {
             _ => (Origin::Nowhere, Digest::of("source", b"none")),
         };
         let anonymous = config.anonymous.as_ref().map(|user| constant(&user.clone().into()));
-        let view = Arc::new(View::new(&source, mapper));
+        let view = Arc::new(View::new(&shared, &source, mapper));
         let lifetimes = Lifetimes::new(config);
         shared.invalidations.stays(lifetimes.longest());
         let keys = Arc::new(config.keys().unwrap_or_default());
@@ -221,16 +221,14 @@ impl Contexts for Resolver {
     }
 
     fn peek(&self, token: &Arc<VerifiedToken>, now: &Now) -> Option<Result<Resolved, Refusal>> {
-        let mapped = self.shared.contexts.get(&token.hash, now)?;
+        let mapped = self.shared.context(token, now)?;
         // A profile that is due is fetched again by a Check that brings its bearer.
         let due = mapped.profile.as_ref().is_some_and(|state| state.is_due(now));
-        if mapped.view != self.view.digest || due {
+        if mapped.view != self.view.number || due {
             return None;
         }
-        Some(match &mapped.outcome {
-            Ok(context) => Ok((Arc::clone(context), in_memory(mapped.stale))),
-            Err(refusal) => Err(*refusal),
-        })
+        let state = in_memory(mapped.stale);
+        Some(mapped.user.map(|context| (context, state)).ok_or(UNKNOWN))
     }
 
     fn resolve<'a>(

@@ -1,5 +1,6 @@
 //! What outlives a configuration: caches, loads under way, generations, the store.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +12,7 @@ use super::profile::{Answer, Profile, Span, State};
 use super::record::KeyTemplate;
 use crate::clock::{Clock, Expiry, Now};
 use crate::dependency::Clients;
-use crate::model::{Digest, Refusal, UserContext};
+use crate::model::{Digest, UserContext, VerifiedToken};
 use crate::store::{
     Cache, Cached, Flight, Invalidations, Life, Places, Store, StoreError, Target, heap,
 };
@@ -21,7 +22,9 @@ use crate::telemetry::Metrics;
 /// [`super::Resolver`] on the same `Shared`.
 pub struct Shared {
     /// Contexts by the token's hash.
-    pub(super) contexts: Cache<Digest, Arc<Mapped>>,
+    pub(super) contexts: Cache<Digest, Mapped>,
+    /// Hashes of the mappings that contexts were made under, by which they tell them apart.
+    views: Mutex<HashMap<Digest, u32>>,
     pub(super) profiles: Cache<Digest, Arc<Profile>>,
     pub(super) loads: Flight<LoadKey, Loaded>,
     pub(super) mappings: Flight<MapKey, Result<Arc<UserContext>, MapError>>,
@@ -54,37 +57,37 @@ pub(super) struct LoadKey {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct MapKey {
     pub(super) token: Digest,
-    pub(super) view: Digest,
+    pub(super) view: u32,
     pub(super) profile: Option<u64>,
     pub(super) stale: bool,
 }
 
 /// What a token's user came to.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Mapped {
-    /// Hash of the mapping and of the configuration that it was made under.
-    pub(super) view: Digest,
-    pub(super) outcome: Result<Arc<UserContext>, Refusal>,
+    /// His context; none where the user API knows no such user.
+    pub(super) user: Option<Arc<UserContext>>,
     /// The profile that it was made of; none where it comes from claims.
     pub(super) profile: Option<Arc<State>>,
-    /// What invalidations end it by, that of its token too.
-    pub(super) life: Life,
+    /// Epoch of the generations in which its making began.
+    pub(super) epoch: u64,
     pub(super) ends: Expiry,
+    /// The mapping and the configuration that it was made under ([`Shared::view`]).
+    pub(super) view: u32,
     pub(super) stale: bool,
 }
 
-impl Cached for Arc<Mapped> {
+impl Cached for Mapped {
     fn is_past(&self, now: &Now) -> bool {
         let over =
             |state: &Arc<State>| state.is_over() || (self.stale && !state.may_serve_stale(now));
-        self.ends.is_past(now) || self.life.is_over() || self.profile.as_ref().is_some_and(over)
+        self.ends.is_past(now) || self.profile.as_ref().is_some_and(over)
     }
 
     fn bytes(&self) -> usize {
-        let context = self.outcome.as_ref().map_or(0, |context| {
+        self.user.as_ref().map_or(0, |context| {
             heap::shared(size_of::<UserContext>()) + heap::shared(context.fragment.json().len())
-        });
-        heap::shared(size_of::<Mapped>()) + context
+        })
     }
 }
 
@@ -99,6 +102,7 @@ impl Shared {
     ) -> Arc<Self> {
         Arc::new(Self {
             contexts: Cache::new("context", bytes / 2, metrics),
+            views: Mutex::default(),
             profiles: Cache::new("profile", bytes / 2, metrics),
             loads: Flight::default(),
             mappings: Flight::default(),
@@ -109,6 +113,32 @@ impl Shared {
             clients: Clients::default(),
             clock,
         })
+    }
+
+    /// The number of the view whose hash is `digest`; another view never has it.
+    pub(super) fn view(&self, digest: &Digest) -> u32 {
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = u32::try_from(views.len()).unwrap_or(u32::MAX);
+        *views.entry(*digest).or_insert(next)
+    }
+
+    /// The epoch now: to be noted before a context is made.
+    pub(super) fn epoch(&self) -> u64 {
+        self.invalidations.generations().epoch()
+    }
+
+    fn lives(&self, mapped: &Mapped, token: &VerifiedToken) -> bool {
+        !self.invalidations.generations().moved(mapped.epoch, || token.places)
+    }
+
+    /// What is known of `token`'s user, unless an invalidation ended it; counted.
+    pub(super) fn context(&self, token: &VerifiedToken, now: &Now) -> Option<Mapped> {
+        self.contexts.get_if(&token.hash, now, |mapped| self.lives(mapped, token))
+    }
+
+    /// As [`Shared::context`], without counting.
+    pub(super) fn peek_context(&self, token: &VerifiedToken, now: &Now) -> Option<Mapped> {
+        self.contexts.peek(&token.hash, now).filter(|mapped| self.lives(mapped, token))
     }
 
     pub(super) fn store(&self) -> &dyn Store {

@@ -9,26 +9,27 @@ use super::profile::{Answer, Profile};
 use super::shared::{MapKey, Mapped, Shared};
 use crate::clock::{Expiry, Now};
 use crate::model::{Code, Digest, Fragment, Hasher, Refusal, UserContext, VerifiedToken};
-use crate::store::Places;
 
 /// What becomes of one token's user: his context, or a denial.
 pub(super) type Outcome = Result<Arc<UserContext>, Refusal>;
 
-const UNKNOWN: Refusal = Refusal::new(Code::UnknownUser, "the user API knows no such user");
+/// The denial of a user that the user API does not know.
+pub(super) const UNKNOWN: Refusal =
+    Refusal::new(Code::UnknownUser, "the user API knows no such user");
 
 /// The mapping, with a hash of it and of the configuration around it.
 pub(super) struct View {
-    /// A context made under another hash does not serve here.
-    pub(super) digest: Digest,
+    /// A context made under another number does not serve here.
+    pub(super) number: u32,
     mapper: Option<Arc<dyn Mapper>>,
 }
 
 impl View {
     /// The mapping `mapper` of the source that `source` hashes.
-    pub(super) fn new(source: &Digest, mapper: Option<Arc<dyn Mapper>>) -> Self {
+    pub(super) fn new(shared: &Shared, source: &Digest, mapper: Option<Arc<dyn Mapper>>) -> Self {
         let revision = mapper.as_ref().map(|mapper| mapper.revision().as_bytes());
         let digest = Hasher::new("view").part(source.as_bytes()).optional(revision).finish();
-        Self { digest, mapper }
+        Self { number: shared.view(&digest), mapper }
     }
 
     /// What `profile` comes to for `token`, kept for the token's next Checks. `stale` says that
@@ -42,28 +43,28 @@ impl View {
     ) -> Result<Outcome, MapError> {
         let serves = if stale { profile.state.stale_until } else { profile.expires };
         let ends = serves.min(token.expires);
-        let life = shared.life(Places::of_token(token));
+        let epoch = shared.epoch();
         let keep = |outcome: &Outcome| {
             let mapped = Mapped {
-                view: self.digest,
-                outcome: outcome.clone(),
+                user: outcome.as_ref().ok().cloned(),
                 profile: Some(Arc::clone(&profile.state)),
-                life: life.clone(),
+                epoch,
                 ends,
+                view: self.number,
                 stale,
             };
-            shared.contexts.insert(token.hash, Arc::new(mapped));
+            shared.contexts.insert(token.hash, mapped);
         };
         let Answer::Known { json, .. } = &profile.answer else {
             let outcome = Err(UNKNOWN);
             keep(&outcome);
             return Ok(outcome);
         };
-        if let Some(mapped) = shared.contexts.peek(&token.hash, &shared.clock.now())
-            && mapped.view == self.digest
+        if let Some(mapped) = shared.peek_context(token, &shared.clock.now())
+            && mapped.view == self.number
             && mapped.profile.as_ref().is_some_and(|kept| kept.serial == profile.state.serial)
         {
-            return Ok(mapped.outcome.clone());
+            return Ok(mapped.user.ok_or(UNKNOWN));
         }
         let expires = Some(if stale { ends } else { serves });
         let Some(mapper) = &self.mapper else {
@@ -74,7 +75,7 @@ impl View {
         };
         let key = MapKey {
             token: token.hash,
-            view: self.digest,
+            view: self.number,
             profile: Some(profile.state.serial),
             stale,
         };
@@ -92,37 +93,37 @@ impl View {
         token: &Arc<VerifiedToken>,
         ends: Expiry,
     ) -> Result<Arc<UserContext>, MapError> {
-        let life = shared.life(Places::of_token(token));
+        let epoch = shared.epoch();
         let context = match &self.mapper {
             None => {
-                let fragment = token.claims_fragment.clone();
+                let fragment = token.claims.clone();
                 Arc::new(UserContext { fragment, expires: Some(ends), stale: false })
             }
             Some(mapper) => {
                 let input = input_of(token, None);
-                let (token, view) = (token.hash, self.digest);
+                let (token, view) = (token.hash, self.number);
                 let key = MapKey { token, view, profile: None, stale: false };
                 map(shared, key, mapper, input, Some(ends), false).await?
             }
         };
         let mapped = Mapped {
-            view: self.digest,
-            outcome: Ok(Arc::clone(&context)),
+            user: Some(Arc::clone(&context)),
             profile: None,
-            life,
+            epoch,
             ends: ends.min(token.expires),
+            view: self.number,
             stale: false,
         };
-        shared.contexts.insert(token.hash, Arc::new(mapped));
+        shared.contexts.insert(token.hash, mapped);
         Ok(context)
     }
 }
 
 /// `{identity, profile, token}` as JSON text; what is absent is absent.
 fn input_of(token: &VerifiedToken, profile: Option<&str>) -> String {
-    let (identity, claims) = (token.identity.fragment.json(), token.claims_fragment.json());
-    let mut out = format!("{{\"identity\":{identity}");
-    let claims = (!token.claims.is_empty()).then_some(claims);
+    let mut out = format!("{{\"identity\":{}", token.identity().json());
+    let claims = token.claims.json();
+    let claims = Some(&*claims).filter(|claims| *claims != "{}");
     for (name, part) in [("profile", profile), ("token", claims)] {
         if let Some(part) = part {
             out.push_str(",\"");

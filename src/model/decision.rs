@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{Code, Reason};
+use super::{Code, DecisionId, Pair, Pairs, Reason};
 use crate::clock::{Expiry, Now};
-
-/// Names one evaluation; shared by every Check that its cached answer serves.
-pub type DecisionId = Arc<str>;
 
 /// A policy's answer, checked for its shape but not yet stamped or limited.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -57,7 +54,7 @@ pub enum Stamp {
 }
 
 /// One evaluation's answer, finished: stamped, within limits, as bytes. It is what the decision
-/// cache holds and nothing in it belongs to a single Check.
+/// cache holds, a million times perhaps, and nothing in it belongs to a single Check.
 #[derive(Debug)]
 pub struct Decision {
     /// Names this evaluation.
@@ -66,27 +63,45 @@ pub struct Decision {
     pub allow: bool,
     /// Why.
     pub reason: Reason,
-    /// The policy's own text, bounded, where its reason is not a code.
-    pub message: Option<Box<str>>,
     /// The policy's own status of a denial.
     pub status: Option<u16>,
     /// Request headers to set: declared managed names, values that are safe to send.
-    pub headers: Vec<(Box<str>, Box<str>)>,
+    pub headers: Pairs,
+    /// What most decisions lack, where there is any of it.
+    pub extras: Option<Box<Extras>>,
+    /// Revision of the policies that answered.
+    pub revision: Arc<str>,
+    /// Until when it may answer again; `None` is not cached.
+    pub expires: Option<Expiry>,
+}
+
+/// What most decisions lack.
+#[derive(Debug, Default)]
+pub struct Extras {
+    /// The policy's own text, bounded, where its reason is not a code.
+    pub message: Option<Box<str>>,
     /// Response headers to append.
-    pub response_headers: Vec<(Box<str>, Box<str>)>,
+    pub response_headers: Pairs,
     /// The policy's metadata.
     pub metadata: Map<String, Value>,
     /// What the backend must still apply, as compact JSON in printable ASCII; shared with the
     /// record of every Check it answers.
     pub constraints: Option<Arc<str>>,
-    /// Revision of the policies that answered.
-    pub revision: Arc<str>,
     /// The engine's own name for the evaluation, where it has one (an OPA server's `decision_id`).
     pub engine_decision_id: Option<Arc<str>>,
-    /// When it was evaluated: the time of the Check that asked.
-    pub decided_at: Now,
-    /// Until when it may answer again; `None` is not cached.
-    pub expires: Option<Expiry>,
+}
+
+impl Extras {
+    /// Itself for a decision to hold, if there is any of it.
+    #[must_use]
+    pub fn kept(self) -> Option<Box<Self>> {
+        let none = self.message.is_none()
+            && self.response_headers.is_empty()
+            && self.metadata.is_empty()
+            && self.constraints.is_none()
+            && self.engine_decision_id.is_none();
+        (!none).then(|| Box::new(self))
+    }
 }
 
 /// What only the evaluation knows.
@@ -121,16 +136,45 @@ impl Decision {
             id: evaluation.id,
             allow,
             reason: code.into(),
-            message: None,
             status: None,
-            headers: Vec::new(),
-            response_headers: Vec::new(),
-            metadata: Map::new(),
-            constraints: None,
+            headers: Pairs::default(),
+            extras: None,
             revision: evaluation.revision,
-            engine_decision_id: None,
-            decided_at: evaluation.decided_at,
             expires: evaluation.expires,
         }
+    }
+
+    fn extras(&self) -> Option<&Extras> {
+        self.extras.as_deref()
+    }
+
+    /// The policy's own text, where its reason is not a code.
+    #[must_use]
+    pub fn message(&self) -> Option<&str> {
+        self.extras()?.message.as_deref()
+    }
+
+    /// Response headers to append.
+    #[must_use]
+    pub fn response_headers(&self) -> &[Pair] {
+        self.extras().map_or(&[], |extras| &extras.response_headers)
+    }
+
+    /// The policy's metadata, where it gave any.
+    #[must_use]
+    pub fn metadata(&self) -> Option<&Map<String, Value>> {
+        self.extras().map(|extras| &extras.metadata)
+    }
+
+    /// What the backend must still apply.
+    #[must_use]
+    pub fn constraints(&self) -> Option<&Arc<str>> {
+        self.extras()?.constraints.as_ref()
+    }
+
+    /// The engine's own name for the evaluation, where it has one.
+    #[must_use]
+    pub fn engine_decision_id(&self) -> Option<&Arc<str>> {
+        self.extras()?.engine_decision_id.as_ref()
     }
 }

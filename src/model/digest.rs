@@ -1,8 +1,11 @@
 //! Hashes over unambiguous encodings, and JSON that carries its own.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{Context, SHA256, digest};
+
+use super::VerifiedToken;
 
 /// A 256-bit hash: SHA-256, which processors have instructions for. What is hashed on every Check
 /// is short, and there it takes half of BLAKE3's time, whose speed comes with length.
@@ -133,10 +136,17 @@ impl std::fmt::Debug for Hasher {
 
 /// One member of the policy input: compact JSON with the digest of exactly these bytes,
 /// computed once, where the value is made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Fragment {
-    json: Arc<str>,
+    text: Text,
     digest: Digest,
+}
+
+#[derive(Clone, Debug)]
+enum Text {
+    Json(Arc<str>),
+    /// The identity of that token. Known callers are recognised by the digest alone.
+    Identity(Arc<VerifiedToken>),
 }
 
 impl Fragment {
@@ -151,14 +161,26 @@ impl Fragment {
     #[must_use]
     pub fn from_json(json: impl Into<Arc<str>>) -> Self {
         let json = json.into();
-        let digest = Digest::of("fragment", json.as_bytes());
-        Self { json, digest }
+        Self { digest: Self::digest_of(&json), text: Text::Json(json) }
+    }
+
+    /// The digest of a fragment whose text is `json`.
+    pub(super) fn digest_of(json: &str) -> Digest {
+        Digest::of("fragment", json.as_bytes())
+    }
+
+    /// The identity of `token`, whose digest is known.
+    pub(super) fn of_token(token: &Arc<VerifiedToken>, digest: Digest) -> Self {
+        Self { text: Text::Identity(Arc::clone(token)), digest }
     }
 
     /// The JSON text.
     #[must_use]
-    pub fn json(&self) -> &str {
-        &self.json
+    pub fn json(&self) -> Cow<'_, str> {
+        match &self.text {
+            Text::Json(text) => Cow::Borrowed(text),
+            Text::Identity(token) => Cow::Owned(token.identity().json()),
+        }
     }
 
     /// The digest of the JSON text.
@@ -168,9 +190,19 @@ impl Fragment {
     }
 }
 
+impl PartialEq for Fragment {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Eq for Fragment {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::{Clock, Expiry};
+    use crate::model::Grant;
 
     #[test]
     fn c03_parts_cannot_be_shifted_into_one_another() {
@@ -198,5 +230,25 @@ mod tests {
         let key = Digest::from(digest(&SHA256, b"abc"));
         let joined = [key.as_bytes().as_slice(), b"rest"].concat();
         assert_eq!(key.keyed(b"rest"), Digest::from(digest(&SHA256, &joined)));
+    }
+
+    #[test]
+    fn an_identity_is_the_text_that_its_digest_is_of() {
+        let grant = Grant {
+            issuer: "https://idp.test".into(),
+            issuer_name: "main".into(),
+            client_id: Some("c".into()),
+            audiences: [].into(),
+            scopes: [].into(),
+        };
+        let end = Expiry::after(&Clock::manual(0).now(), std::time::Duration::from_secs(1));
+        let claims = Fragment::new(&serde_json::json!({}));
+        let names = (Digest::plain(b"t"), Digest::plain(b"t"));
+        let token = VerifiedToken::new(grant.into(), "u\"1".into(), claims, (end, None), names);
+        let identity = Arc::new(token).identity_fragment();
+        let text =
+            r#"{"client_id":"c","issuer":"https://idp.test","method":"jwt","subject":"u\"1"}"#;
+        assert_eq!(identity.json(), text);
+        assert_eq!(identity, Fragment::from_json(text));
     }
 }

@@ -22,16 +22,51 @@ impl Default for Ids {
 impl Ids {
     /// The next id: 32 lower-case hexadecimal digits.
     pub fn next(&self) -> Box<str> {
+        (*self.next_decision()).into()
+    }
+
+    /// The next id, as the name of a decision.
+    pub fn next_decision(&self) -> DecisionId {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [b'0'; 32];
         let count = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut id = String::with_capacity(32);
-        for half in [self.prefix, count] {
-            for shift in (0..16).rev() {
-                let digit = DIGITS.get((half >> (shift * 4) & 0xf) as usize);
-                id.push(char::from(*digit.unwrap_or(&b'0')));
+        for (half, number) in text.chunks_exact_mut(16).zip([self.prefix, count]) {
+            for (pair, byte) in half.chunks_exact_mut(2).zip(number.to_be_bytes()) {
+                for (digit, nibble) in pair.iter_mut().zip([byte >> 4, byte & 0xf]) {
+                    *digit = DIGITS.get(usize::from(nibble)).copied().unwrap_or(b'0');
+                }
             }
         }
-        id.into_boxed_str()
+        DecisionId(text)
+    }
+}
+
+/// Names one evaluation: 32 ASCII characters, which every Check takes along that its cached answer
+/// serves.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DecisionId([u8; 32]);
+
+impl std::ops::Deref for DecisionId {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for DecisionId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Debug::fmt(&**self, f)
+    }
+}
+
+/// A name for a test: the text, filled up with zeros.
+#[cfg(test)]
+impl From<&str> for DecisionId {
+    fn from(text: &str) -> Self {
+        let mut id = [b'0'; 32];
+        id[..text.len()].copy_from_slice(text.as_bytes());
+        Self(id)
     }
 }
 

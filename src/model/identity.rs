@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::{Claims, Digest, Fragment};
+use super::{Digest, Fragment, Places};
 use crate::clock::Expiry;
 
 /// How the caller authenticated; the core's word, never a claim's or a profile's.
@@ -30,75 +30,129 @@ impl Method {
     }
 }
 
-/// `input.identity`: who asked and how that is known.
-#[derive(Debug, Clone)]
-pub struct Identity {
+/// `input.identity`: who asked and how that is known; what is absent is absent.
+#[derive(Debug, Clone, Copy)]
+pub struct Identity<'a> {
     /// The issuer's exact `iss`; absent for anonymous.
-    pub issuer: Option<Arc<str>>,
+    pub issuer: Option<&'a str>,
     /// The verified `sub`.
-    pub subject: Option<Arc<str>>,
+    pub subject: Option<&'a str>,
     /// The client that the token was issued to, where it says so.
-    pub client_id: Option<Arc<str>>,
+    pub client_id: Option<&'a str>,
     /// How the caller authenticated.
     pub method: Method,
-    /// `input.identity` as JSON; what is absent is absent.
-    pub fragment: Fragment,
 }
 
-impl Identity {
-    /// An identity whose fragment is made from its own fields.
+impl Identity<'_> {
+    /// Nobody in particular.
+    pub const ANONYMOUS: Self =
+        Self { issuer: None, subject: None, client_id: None, method: Method::None };
+    /// Whom an authenticated caller of the decision API says he asks for.
+    pub const ASSERTED: Self = Self { method: Method::Asserted, ..Self::ANONYMOUS };
+
+    /// As JSON.
     #[must_use]
-    pub fn new(
-        issuer: Option<Arc<str>>,
-        subject: Option<Arc<str>>,
-        client_id: Option<Arc<str>>,
-        method: Method,
-    ) -> Self {
+    pub fn json(&self) -> String {
         let mut object = Map::new();
-        let fields = [("issuer", &issuer), ("subject", &subject), ("client_id", &client_id)];
+        let fields =
+            [("issuer", self.issuer), ("subject", self.subject), ("client_id", self.client_id)];
         for (name, value) in fields {
             if let Some(value) = value {
-                object.insert(name.to_owned(), json!(&**value));
+                object.insert(name.to_owned(), value.into());
             }
         }
-        object.insert("method".to_owned(), json!(method.as_str()));
-        let fragment = Fragment::new(&Value::Object(object));
-        Self { issuer, subject, client_id, method, fragment }
+        object.insert("method".to_owned(), self.method.as_str().into());
+        Value::Object(object).to_string()
     }
+}
 
-    /// Nobody in particular.
-    #[must_use]
-    pub fn anonymous() -> Self {
-        Self::new(None, None, None, Method::None)
-    }
+/// What many tokens have alike: all that an issuer gave one client for one purpose.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Grant {
+    /// The exact `iss`.
+    pub issuer: Arc<str>,
+    /// Configured name of the issuer that signed it.
+    pub issuer_name: Arc<str>,
+    /// The client that the token was issued to, where it says so.
+    pub client_id: Option<Arc<str>>,
+    /// `aud`, each entry.
+    pub audiences: Box<[Box<str>]>,
+    /// `scope` or `scp`, each entry.
+    pub scopes: Box<[Box<str>]>,
 }
 
 /// A token whose signature, issuer, type and times were verified. It holds only what belongs to
-/// the token: nothing of the route, the user or the request.
+/// the token: nothing of the route, the user or the request. A million may be kept, so what a
+/// missed decision alone needs is made then.
 #[derive(Debug)]
 pub struct VerifiedToken {
-    /// Who it names.
-    pub identity: Identity,
-    /// Configured name of the issuer that signed it.
-    pub issuer_name: Arc<str>,
-    /// The declared claims (`input.token`).
-    pub claims: Claims,
-    /// The declared claims as `input.token`.
-    pub claims_fragment: Fragment,
-    /// `aud`, each entry; shared by tokens that have the same.
-    pub audiences: Arc<[Box<str>]>,
-    /// `scope` or `scp`, each entry; shared by tokens that have the same.
-    pub scopes: Arc<[Box<str>]>,
+    /// Shared by tokens that have the same.
+    pub grant: Arc<Grant>,
+    /// `sub`.
+    pub subject: Arc<str>,
+    /// Digest of `input.identity`.
+    identity: Digest,
+    /// The declared claims, as `input.token`.
+    pub claims: Fragment,
     /// `exp`, ended by whichever clock is first; leeway is included.
     pub expires: Expiry,
     /// `nbf` less the leeway, nanoseconds since the Unix epoch.
     pub not_before_nanos: Option<i64>,
     /// Hash of the whole token and of the verifier's configuration.
     pub hash: Digest,
-    /// Plain BLAKE3 hash of the whole token: its name in an invalidation.
-    pub id: Digest,
-    /// Stands for its issuer and subject ([`Digest::of_user`]).
-    pub user: Digest,
+    /// Which invalidations concern it.
+    pub places: Places,
+}
+
+impl VerifiedToken {
+    /// A token of `grant` about `subject`. `hash` covers the token and the verifier's
+    /// configuration, `id` is the token's plain BLAKE3 hash, its name in an invalidation.
+    #[must_use]
+    pub fn new(
+        grant: Arc<Grant>,
+        subject: Arc<str>,
+        claims: Fragment,
+        (expires, not_before_nanos): (Expiry, Option<i64>),
+        (hash, id): (Digest, Digest),
+    ) -> Self {
+        let user = Digest::of_user(&grant.issuer, &subject);
+        let places = Places::of_token(&id, &user, &grant.issuer);
+        let identity = Fragment::digest_of(&Self::identity_of(&grant, &subject).json());
+        Self { grant, subject, identity, claims, expires, not_before_nanos, hash, places }
+    }
+
+    fn identity_of<'a>(grant: &'a Grant, subject: &'a str) -> Identity<'a> {
+        Identity {
+            issuer: Some(&grant.issuer),
+            subject: Some(subject),
+            client_id: grant.client_id.as_deref(),
+            method: Method::Jwt,
+        }
+    }
+
+    /// Who it names.
+    #[must_use]
+    pub fn identity(&self) -> Identity<'_> {
+        Self::identity_of(&self.grant, &self.subject)
+    }
+
+    /// Digest of `input.identity`.
+    #[must_use]
+    pub fn identity_digest(&self) -> &Digest {
+        &self.identity
+    }
+
+    /// `input.identity`; its text is made where somebody reads it.
+    #[must_use]
+    pub fn identity_fragment(self: &Arc<Self>) -> Fragment {
+        Fragment::of_token(self, self.identity)
+    }
+
+    /// Stands for its issuer and subject.
+    #[must_use]
+    pub fn user(&self) -> Digest {
+        Digest::of_user(&self.grant.issuer, &self.subject)
+    }
 }
 
 /// On whose behalf and where a decision is asked for: whose invalidations concern the answer.

@@ -110,10 +110,10 @@ impl Input {
     pub fn to_json(&self, time: Option<&Now>) -> String {
         let mut out = String::with_capacity(self.context.len() + 512);
         out.push_str("{\"identity\":");
-        out.push_str(self.identity.json());
+        out.push_str(&self.identity.json());
         for (name, part) in [("user", &self.user), ("token", &self.token)] {
             if let Some(part) = part {
-                push_member(&mut out, name, part.json());
+                push_member(&mut out, name, &part.json());
             }
         }
         for (name, part) in [("resource", &self.resource), ("action", &self.action)] {
@@ -123,8 +123,8 @@ impl Input {
         }
         let context = &*self.context;
         match time {
-            None => push_member(&mut out, "context", context),
-            Some(now) => push_member(&mut out, "context", &with_time(context, now)),
+            None => push_member(&mut out, "context", &context),
+            Some(now) => push_member(&mut out, "context", &with_time(&context, now)),
         }
         out.push('}');
         out

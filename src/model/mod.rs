@@ -1,6 +1,5 @@
 //! Plain values that the stages hand to one another. Nothing here does I/O or reads a clock.
 
-mod claims;
 mod decision;
 mod digest;
 mod headers;
@@ -10,6 +9,8 @@ mod input;
 mod moment;
 mod negotiate;
 mod outcome;
+mod pairs;
+mod places;
 mod problem;
 mod reason;
 mod request;
@@ -18,16 +19,17 @@ mod strict;
 mod timeline;
 mod units;
 
-pub use claims::Claims;
-pub use decision::{Decision, DecisionId, Evaluation, HeaderValue, Stamp, Verdict};
+pub use decision::{Decision, Evaluation, Extras, HeaderValue, Stamp, Verdict};
 pub use digest::{Digest, Fragment, Hasher};
-pub use id::Ids;
-pub use identity::{Asker, Demand, Identity, Method, UserContext, VerifiedToken};
+pub use id::{DecisionId, Ids};
+pub use identity::{Asker, Demand, Grant, Identity, Method, UserContext, VerifiedToken};
 pub use input::{Door, Input, Parts};
 pub use moment::Moment;
 pub use outcome::{
     Allow, BodyForm, CacheState, Challenge, Deny, Outcome, Record, StageTime, Strip, Unavailable,
 };
+pub use pairs::{Pair, Pairs};
+pub use places::{Place, Places};
 pub use problem::Problem;
 pub use reason::{Class, Code, Reason, Refusal};
 pub use request::{Body, Header, Headers, Peer, Request};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{DecisionId, Door, Reason};
+use super::{DecisionId, Door, Reason, VerifiedToken};
 
 /// How a Check ends. Doors turn it into their wire format totally; there is no fourth way.
 #[derive(Debug)]
@@ -147,6 +147,13 @@ impl CacheState {
 }
 
 impl Record {
+    /// Notes whom a verified token names.
+    pub fn named(&mut self, token: &VerifiedToken) {
+        self.issuer = Some(Arc::clone(&token.grant.issuer));
+        self.subject = Some(Arc::clone(&token.subject));
+        self.client_id.clone_from(&token.grant.client_id);
+    }
+
     /// A stage begins; costs a branch where the Check is not traced.
     pub fn enter(&mut self, stage: &'static str) {
         if let Some(timeline) = &mut self.timeline {
@@ -157,10 +164,10 @@ impl Record {
     /// Notes the decision that answers.
     pub fn decided(&mut self, decision: &super::Decision, cache: CacheState) {
         self.decision_cache = cache;
-        self.decision_id = Some(Arc::clone(&decision.id));
-        self.engine_decision_id.clone_from(&decision.engine_decision_id);
+        self.decision_id = Some(decision.id);
+        self.engine_decision_id = decision.engine_decision_id().cloned();
         self.revision = Some(Arc::clone(&decision.revision));
-        self.constraints.clone_from(&decision.constraints);
+        self.constraints = decision.constraints().cloned();
     }
 
     /// What the answer rests on, by part.

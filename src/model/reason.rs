@@ -180,9 +180,14 @@ impl Reason {
     /// A policy's reason, if it has the form of a code.
     #[must_use]
     pub fn from_policy(text: &str) -> Option<Self> {
-        let fits = (1..=64).contains(&text.len())
-            && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-        fits.then(|| Self::Policy(text.into()))
+        Self::is_code(text).then(|| Self::Policy(text.into()))
+    }
+
+    /// Whether `text` has the form of a code.
+    #[must_use]
+    pub fn is_code(text: &str) -> bool {
+        (1..=64).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
     }
 
     /// The stable text.

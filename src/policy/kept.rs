@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::clock::Now;
-use crate::model::Decision;
+use crate::model::{Decision, Extras, Pairs};
 use crate::store::{Cached, heap};
 
 /// A decision in the cache.
@@ -24,22 +24,20 @@ impl Cached for Kept {
     }
 }
 
-/// What `d` holds on to.
+/// What `d` holds on to. Names of headers, the revision and the reason are shared by many.
 pub(super) fn bytes_of(d: &Decision) -> usize {
-    let pairs = |list: &Vec<(Box<str>, Box<str>)>| -> usize {
-        let texts =
-            list.iter().map(|(name, value)| heap::block(name.len()) + heap::block(value.len()));
-        heap::block(list.capacity() * size_of::<(Box<str>, Box<str>)>()) + texts.sum::<usize>()
+    let pairs = |list: &Pairs| {
+        let values = list.iter().map(|(_, value)| heap::block(value.len()));
+        heap::block(list.listed()) + values.sum::<usize>()
     };
     let shared = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| heap::shared(text.len()));
-    heap::shared(size_of::<Decision>())
-        + heap::shared(d.id.len())
-        + d.message.as_ref().map_or(0, |message| heap::block(message.len()))
-        + pairs(&d.headers)
-        + pairs(&d.response_headers)
-        + shared(&d.constraints)
-        + shared(&d.engine_decision_id)
-        + heap::object(&d.metadata)
-        // A reason of the policy's own.
-        + 32
+    let extras = |extras: &Extras| {
+        heap::block(size_of::<Extras>())
+            + extras.message.as_ref().map_or(0, |message| heap::block(message.len()))
+            + pairs(&extras.response_headers)
+            + shared(&extras.constraints)
+            + shared(&extras.engine_decision_id)
+            + heap::object(&extras.metadata)
+    };
+    heap::shared(size_of::<Decision>()) + pairs(&d.headers) + d.extras.as_deref().map_or(0, extras)
 }

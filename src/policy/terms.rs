@@ -111,5 +111,5 @@ pub(super) fn seconds(secs: f64) -> Duration {
 
 fn next_id() -> DecisionId {
     static IDS: LazyLock<Ids> = LazyLock::new(Ids::default);
-    IDS.next().into()
+    IDS.next_decision()
 }

@@ -1,20 +1,25 @@
 //! Verdict → decision, once per evaluation.
 
+use std::sync::Arc;
+
 use super::config::HeadersConfig;
 use super::document;
 use super::headers::{encode_value, is_reserved, is_token, join};
-use crate::model::{Code, Decision, Digest, Evaluation, Hasher, HeaderValue, Reason, Verdict};
+use crate::model::{
+    Code, Decision, Digest, Evaluation, Extras, Hasher, HeaderValue, Pairs, Reason, Verdict,
+};
+use crate::store::Alike;
 
 /// Longest text that a policy may add to an answer, in characters.
 const MAX_MESSAGE: usize = 256;
 
-type Pairs = Vec<(Box<str>, Box<str>)>;
-
 /// Stamps, serialises and checks what a policy wants to send.
 #[derive(Debug, Clone)]
 pub struct Finisher {
-    managed: Vec<Box<str>>,
+    managed: Vec<Arc<str>>,
     max_value: usize,
+    /// Names of response headers and policies' reasons: a few, in many decisions.
+    names: Arc<Alike<str>>,
 }
 
 impl Finisher {
@@ -24,6 +29,7 @@ impl Finisher {
         Self {
             managed: config.managed.iter().map(|name| name.as_str().into()).collect(),
             max_value: config.max_value.as_usize(),
+            names: Arc::default(),
         }
     }
 
@@ -41,23 +47,23 @@ impl Finisher {
     pub fn finish(&self, verdict: Verdict, evaluation: Evaluation) -> Decision {
         match self.headers(&verdict, &evaluation) {
             Ok((headers, response_headers)) => {
-                let (reason, message) = reason(&verdict);
+                let (reason, message) = self.reason(&verdict);
+                let constraints = verdict.constraints.as_ref();
+                let extras = Extras {
+                    message,
+                    response_headers,
+                    metadata: verdict.metadata,
+                    constraints: constraints.map(|value| document::text(value).into()),
+                    engine_decision_id: None,
+                };
                 Decision {
                     id: evaluation.id,
                     allow: verdict.allow,
                     reason,
-                    message,
                     status: verdict.status,
                     headers,
-                    response_headers,
-                    metadata: verdict.metadata,
-                    constraints: verdict
-                        .constraints
-                        .as_ref()
-                        .map(|value| document::text(value).into()),
+                    extras: extras.kept(),
                     revision: evaluation.revision,
-                    engine_decision_id: None,
-                    decided_at: evaluation.decided_at,
                     expires: evaluation.expires,
                 }
             }
@@ -67,16 +73,14 @@ impl Finisher {
     }
 
     fn headers(&self, verdict: &Verdict, evaluation: &Evaluation) -> Result<(Pairs, Pairs), Code> {
-        let mut headers = Pairs::new();
+        let mut headers = Vec::new();
         // What a denial would have set for the backend is nobody's business.
         for (name, value) in verdict.headers.iter().filter(|_| verdict.allow) {
-            if !self.managed.iter().any(|managed| **managed == **name) {
-                return Err(Code::HeaderNotDeclared);
-            }
-            let value = self.value(value, evaluation)?;
-            headers.push((name.as_str().into(), value));
+            let managed = self.managed.iter().find(|managed| ***managed == **name);
+            let managed = managed.ok_or(Code::HeaderNotDeclared)?;
+            headers.push((Arc::clone(managed), self.value(value, evaluation)?));
         }
-        let mut response = Pairs::new();
+        let mut response = Vec::new();
         for (name, value) in &verdict.response_headers {
             if !is_token(name) || is_reserved(name) {
                 return Err(Code::HeaderNotDeclared);
@@ -85,16 +89,15 @@ impl Finisher {
                 HeaderValue::List(elements) => {
                     for element in elements {
                         let value = self.value(&HeaderValue::Text(element.clone()), evaluation)?;
-                        response.push((name.as_str().into(), value));
+                        response.push((self.names.of(name.as_str()), value));
                     }
                 }
-                one => response.push((name.as_str().into(), self.value(one, evaluation)?)),
+                one => {
+                    response.push((self.names.of(name.as_str()), self.value(one, evaluation)?));
+                }
             }
         }
-        // They may be kept for long.
-        headers.shrink_to_fit();
-        response.shrink_to_fit();
-        Ok((headers, response))
+        Ok((headers.into_iter().collect(), response.into_iter().collect()))
     }
 
     fn value(&self, value: &HeaderValue, evaluation: &Evaluation) -> Result<Box<str>, Code> {
@@ -113,17 +116,18 @@ impl Finisher {
         }
         Ok(text.into_boxed_str())
     }
-}
 
-/// The verdict's reason as a code, and its text where it is none.
-fn reason(verdict: &Verdict) -> (Reason, Option<Box<str>>) {
-    let Some(text) = &verdict.reason else {
-        let code = if verdict.allow { Code::Allowed } else { Code::PolicyDenied };
-        return (code.into(), None);
-    };
-    match Reason::from_policy(text) {
-        Some(reason) => (reason, None),
-        None => (Code::PolicyReason.into(), Some(message(text))),
+    /// The verdict's reason as a code, and its text where it is none.
+    fn reason(&self, verdict: &Verdict) -> (Reason, Option<Box<str>>) {
+        let Some(text) = &verdict.reason else {
+            let code = if verdict.allow { Code::Allowed } else { Code::PolicyDenied };
+            return (code.into(), None);
+        };
+        if Reason::is_code(text) {
+            (Reason::Policy(self.names.of(text.as_str())), None)
+        } else {
+            (Code::PolicyReason.into(), Some(message(text)))
+        }
     }
 }
 

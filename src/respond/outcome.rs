@@ -67,7 +67,7 @@ impl Responder {
         Outcome::Deny(Deny {
             challenge: challenge(terms, status, None),
             body: terms.body,
-            description: decision.message.clone().unwrap_or_else(|| about.into()),
+            description: decision.message().unwrap_or(about).into(),
             reason: decision.reason.clone(),
             status,
             decision: Some(Arc::clone(decision)),
@@ -95,7 +95,7 @@ impl Responder {
         decision: Option<Arc<Decision>>,
         strip: Strip,
     ) -> Outcome {
-        let set = decision.as_ref().map(|decision| decision.headers.as_slice());
+        let set = decision.as_ref().map(|decision| &*decision.headers);
         let is_set = |name: &str| set.unwrap_or_default().iter().any(|(set, _)| **set == *name);
         if !terms.require_headers.iter().all(|name| is_set(name)) {
             return self.refused(Code::RequiredHeaderMissing.into(), Some(terms));

@@ -129,7 +129,7 @@ fn s6_3_response_header_lists_are_appended_one_by_one() {
     let cookies = HeaderValue::List(vec!["a=1".into(), "b=2, c".into(), "c=3".into()]);
     let response_headers = vec![("set-cookie".to_owned(), cookies)];
     let decision = finish(Verdict { allow: true, response_headers, ..Verdict::default() });
-    let values: Vec<_> = decision.response_headers.iter().map(|(_, value)| &**value).collect();
+    let values: Vec<_> = decision.response_headers().iter().map(|(_, value)| &**value).collect();
     assert_eq!(values, ["a=1", "b=2, c", "c=3"]);
 }
 
@@ -156,7 +156,7 @@ fn s3_5_a_reason_that_is_no_code_becomes_the_bounded_message() {
     let long = format!("Not yours!\n{}", "é".repeat(400));
     let decision = finish(Verdict { reason: Some(long), ..Verdict::default() });
     assert_eq!(decision.reason, Code::PolicyReason.into());
-    let message = decision.message.clone().unwrap();
+    let message = decision.message().unwrap();
     assert_eq!(message.chars().count(), 256);
     assert!(message.starts_with("Not yours! "));
     let allowed = finish(Verdict { allow: true, reason: Some("B C".into()), ..Verdict::default() });

@@ -67,16 +67,9 @@ pub(super) enum Source {
         body: Option<Pointer>,
     },
     Header(Box<str>),
-    Claim(Claim),
+    Claim(Pointer),
     Peer(PeerField),
     Extension(Box<str>),
-}
-
-/// A claim by name, or by pointer.
-#[derive(Debug)]
-pub(super) enum Claim {
-    Name(Box<str>),
-    Pointer(Box<str>),
 }
 
 impl Attributes {
@@ -133,13 +126,9 @@ fn source(attribute: &AttributeConfig, pattern: &Pattern, params: &[Param]) -> O
         return Some(Source::Header(name.to_ascii_lowercase().into()));
     }
     if let Some(claim) = &attribute.claim {
-        let pointer = claim.starts_with('/');
-        let claim = Box::from(claim.as_str());
-        return Some(Source::Claim(if pointer {
-            Claim::Pointer(claim)
-        } else {
-            Claim::Name(claim)
-        }));
+        let pointer =
+            if claim.starts_with('/') { Pointer::parse(claim)? } else { Pointer::to_member(claim) };
+        return Some(Source::Claim(pointer));
     }
     if let Some(field) = attribute.peer {
         return Some(Source::Peer(field));

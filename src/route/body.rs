@@ -86,14 +86,19 @@ impl Pointer {
         Some(Self(tokens.collect::<Option<_>>()?))
     }
 
-    /// The value that the pointer names; `null` is no value.
-    pub(super) fn find<'r>(&self, document: &'r RawValue) -> Option<&'r RawValue> {
+    /// The pointer to the member `name`.
+    pub(super) fn to_member(name: &str) -> Self {
+        Self(vec![name.into()])
+    }
+
+    /// The value that the pointer names in a document of JSON; `null` is no value.
+    pub(super) fn find<'r>(&self, document: &'r str) -> Option<&'r str> {
         let mut value = document;
         for token in &self.0 {
-            let mut reader = serde_json::Deserializer::from_str(value.get());
-            value = Step(token).deserialize(&mut reader).ok()??;
+            let mut reader = serde_json::Deserializer::from_str(value);
+            value = Step(token).deserialize(&mut reader).ok()??.get();
         }
-        (value.get() != "null").then_some(value)
+        (value != "null").then_some(value)
     }
 }
 

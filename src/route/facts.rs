@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::attributes::{Attribute, Claim, Source, What};
+use super::attributes::{Attribute, Source, What};
 use super::body::{self, Pointer, Read};
 use super::config::{Kind, PeerField};
 use super::json::{self, Writer};
@@ -160,8 +159,9 @@ impl<'r> Matched<'_, 'r> {
                 return client(attribute, params, body.as_ref(), given, out);
             }
             Source::Claim(claim) => {
-                let value = token.and_then(|token| claim.of(token));
-                return value.map_or(Ok(false), |v| whole(attribute, &v.to_string(), out));
+                let claims = token.map(|token| token.claims.json());
+                let value = claims.as_deref().and_then(|claims| claim.find(claims));
+                return value.map_or(Ok(false), |value| whole(attribute, value, out));
             }
             Source::Header(name) => match header(request, name) {
                 Some(value) => return field(attribute, &value, out),
@@ -183,23 +183,6 @@ impl<'r> Matched<'_, 'r> {
     }
 }
 
-impl Claim {
-    fn of<'t>(&self, token: &'t VerifiedToken) -> Option<&'t Value> {
-        let value = match self {
-            Self::Name(name) => token.claims.get(name),
-            Self::Pointer(pointer) => {
-                let (first, rest) = match pointer.get(1..)?.split_once('/') {
-                    Some((first, _)) => (first, pointer.get(1 + first.len()..)?),
-                    None => (pointer.get(1..)?, ""),
-                };
-                let first = first.replace("~1", "/").replace("~0", "~");
-                token.claims.get(&first)?.pointer(rest)
-            }
-        };
-        value.filter(|value| !value.is_null())
-    }
-}
-
 /// An attribute from query, body or both, which must then agree.
 fn client(
     attribute: &Attribute,
@@ -215,14 +198,14 @@ fn client(
     let values: Vec<Cow<'_, str>> =
         params.iter().filter_map(given_in).flatten().map(|v| Cow::Borrowed(&**v)).collect();
     let in_body = match (body, given.body) {
-        (Some(pointer), Some(document)) => pointer.find(document),
+        (Some(pointer), Some(document)) => pointer.find(document.get()),
         _ => None,
     };
     let start = out.len();
     let from_query = texts(attribute, &values, out)?;
     let Some(in_body) = in_body else { return Ok(from_query) };
     let middle = out.len();
-    let from_body = whole(attribute, in_body.get(), out)?;
+    let from_body = whole(attribute, in_body, out)?;
     if from_query && from_body {
         let (first, second) =
             out.as_str().get(start..).unwrap_or_default().split_at(middle - start);

@@ -2,18 +2,11 @@
 //!
 //! An entry notes the epoch in which it began to be made. As long as nothing was invalidated
 //! since, one comparison says that it serves; else the few places that concern it are looked at.
-//! Places are a fixed number of counters that users, tokens, issuers and routes share by hash: a
-//! collision costs a load, never an old answer, and nothing grows with what was invalidated.
 
-use std::hash::{DefaultHasher, Hasher as _};
-use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::model::{Asker, Digest, VerifiedToken};
-
-/// 64 KiB of counters; with a million users known, an invalidation costs some hundred a load.
-const PLACES: u16 = 8192;
+use crate::model::{Digest, Place, Places};
 
 /// What an invalidation is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,45 +37,6 @@ impl Target {
     }
 }
 
-/// The places that concern one entry: eight bytes, as each cached value has them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Places([Option<NonZeroU16>; 4]);
-
-fn place(kind: u8, name: &[u8]) -> Option<NonZeroU16> {
-    let mut hasher = DefaultHasher::new();
-    hasher.write_u8(kind);
-    hasher.write(name);
-    // Counted from one; the first counter is nobody's.
-    u16::try_from(hasher.finish() % u64::from(PLACES) + 1).ok().and_then(NonZeroU16::new)
-}
-
-impl Places {
-    /// Of what belongs to `token`.
-    #[must_use]
-    pub fn of_token(token: &VerifiedToken) -> Self {
-        let issuer = token.identity.issuer.as_deref();
-        Self([
-            place(0, token.user.as_bytes()),
-            place(1, token.id.as_bytes()),
-            issuer.and_then(|issuer| place(2, issuer.as_bytes())),
-            None,
-        ])
-    }
-
-    /// Of what belongs to a user, whatever the token.
-    #[must_use]
-    pub fn of_user(user: &Digest, issuer: &str) -> Self {
-        Self([place(0, user.as_bytes()), None, place(2, issuer.as_bytes()), None])
-    }
-
-    /// Of what is answered to `asker`.
-    #[must_use]
-    pub fn of(asker: Asker<'_>) -> Self {
-        let Self([user, token, issuer, _]) = asker.token.map_or(Self([None; 4]), Self::of_token);
-        Self([user, token, issuer, place(3, asker.route.as_bytes())])
-    }
-}
-
 /// The generations of a process.
 pub struct Generations {
     /// Rises with every invalidation, after the place that it concerns.
@@ -104,7 +58,7 @@ impl Default for Generations {
         Self {
             epoch: AtomicU64::new(0),
             everything: AtomicU64::new(0),
-            places: (0..=PLACES).map(|_| AtomicU64::new(0)).collect(),
+            places: (0..=Place::COUNT).map(|_| AtomicU64::new(0)).collect(),
             raising: Mutex::new(()),
         }
     }
@@ -122,13 +76,13 @@ impl Generations {
         let _one_at_a_time = self.raising.lock().unwrap_or_else(PoisonError::into_inner);
         let next = self.epoch.load(Ordering::Acquire).saturating_add(1);
         let at = match target {
-            Target::User(user) => place(0, user.as_bytes()),
-            Target::Token(id) => place(1, id.as_bytes()),
-            Target::Issuer(issuer) => place(2, issuer.as_bytes()),
-            Target::Route(route) => place(3, route.as_bytes()),
+            Target::User(user) => Place::of_user(user),
+            Target::Token(id) => Place::of_token(id),
+            Target::Issuer(issuer) => Place::of_issuer(issuer),
+            Target::Route(route) => Place::of_route(route),
             Target::Everything => None,
         };
-        let counter = at.and_then(|at| self.places.get(usize::from(at.get())));
+        let counter = at.and_then(|at| self.places.get(at.index()));
         // The place first: who sees the new epoch sees the place.
         counter.unwrap_or(&self.everything).store(next, Ordering::Release);
         self.epoch.store(next, Ordering::Release);
@@ -143,10 +97,8 @@ impl Generations {
     /// The epoch in which anything that concerns `places` was raised last.
     #[must_use]
     pub fn last(&self, places: Places) -> u64 {
-        let of = |at: NonZeroU16| {
-            self.places.get(usize::from(at.get())).map(|p| p.load(Ordering::Acquire))
-        };
-        let raised = places.0.into_iter().flatten().filter_map(of);
+        let of = |at: Place| self.places.get(at.index()).map(|p| p.load(Ordering::Acquire));
+        let raised = places.each().filter_map(of);
         raised.fold(self.everything.load(Ordering::Acquire), u64::max)
     }
 }
@@ -163,13 +115,7 @@ impl Life {
     /// Begins now, for what concerns `places`.
     #[must_use]
     pub fn new(generations: &Arc<Generations>, places: Places) -> Self {
-        Self::since(generations, generations.epoch(), places)
-    }
-
-    /// Began in `epoch`, which was noted before.
-    #[must_use]
-    pub fn since(generations: &Arc<Generations>, epoch: u64, places: Places) -> Self {
-        Self { generations: Arc::clone(generations), epoch, places }
+        Self { generations: Arc::clone(generations), epoch: generations.epoch(), places }
     }
 
     /// Whether it was ended.
@@ -182,6 +128,7 @@ impl Life {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Asker;
 
     fn user(subject: &str) -> Digest {
         Digest::of_user("i", subject)

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use portcullis::clock::{Clock, Now};
 use portcullis::model::{
-    Asker, CacheState, Code, Decision, Digest, Door, Fragment, Input, Reason, Refusal, Verdict,
+    Asker, CacheState, Code, Decision, Digest, Door, Extras, Fragment, Input, Pairs, Reason,
+    Refusal, Verdict,
 };
 use portcullis::policy::{
     Decided, Decider, Embedded, Evaluation, Finish, Opa as OpaDecider, PolicyConfig, PolicyState,
@@ -62,15 +63,15 @@ impl Finish for Plain {
             reason: verdict.reason.as_deref().and_then(Reason::from_policy).unwrap_or(
                 if verdict.allow { Code::Allowed.into() } else { Code::PolicyDenied.into() },
             ),
-            message: None,
             status: verdict.status,
-            headers: Vec::new(),
-            response_headers: Vec::new(),
-            metadata: verdict.metadata,
-            constraints: verdict.constraints.map(|value| value.to_string().into()),
+            headers: Pairs::default(),
+            extras: Extras {
+                metadata: verdict.metadata,
+                constraints: verdict.constraints.map(|value| value.to_string().into()),
+                ..Extras::default()
+            }
+            .kept(),
             revision: evaluation.revision,
-            engine_decision_id: None,
-            decided_at: evaluation.decided_at,
             expires: evaluation.expires,
         }
     }
@@ -247,8 +248,8 @@ fn s6_2_both_engines_give_the_same_decisions() {
         }
     }
     let (decision, _) = theirs.ask("pure").unwrap();
-    assert!(decision.engine_decision_id.is_some(), "OPA's own id is kept: {decision:?}");
-    assert_ne!(decision.engine_decision_id.as_deref(), Some(&*decision.id));
+    assert!(decision.engine_decision_id().is_some(), "OPA's own id is kept: {decision:?}");
+    assert_ne!(decision.engine_decision_id().map(|id| &**id), Some(&*decision.id));
     assert!(decision.revision.ends_with("=one"), "{}", decision.revision);
 }
 

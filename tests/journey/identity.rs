@@ -81,7 +81,7 @@ fn s7_4_constraints_are_what_the_caller_may_and_what_he_named() {
             None => get(target, &[]),
         };
         let ended = house.check(&request, house.now());
-        let constraints = ended.decision().constraints.clone();
+        let constraints = ended.decision().constraints().cloned();
         // What audit tells is what the decision says.
         assert_eq!(ended.record.constraints, constraints);
         let constraints = constraints.map(|text| serde_json::from_str::<Value>(&text).unwrap());

@@ -43,7 +43,7 @@ async fn c07_two_tokens_of_one_subject_keep_their_own_claims() {
     let plain = RSA.token("k1", &claims());
     let (admin, _) = bench.ask(&admin, &Demand::default()).await.unwrap();
     let (plain, _) = bench.ask(&plain, &Demand::default()).await.unwrap();
-    assert!(admin.claims.get("role").is_some() && plain.claims.is_empty());
+    assert!(admin.claims.json().contains("role") && plain.claims.json() == "{}");
     assert_ne!(admin.hash, plain.hash);
 }
 

@@ -89,7 +89,8 @@ impl Callers {
 
     /// The caller that `token` belongs to; every entry whose scopes it has adds rights.
     pub(super) fn of_token(&self, token: Arc<VerifiedToken>, bearer: Secret<String>) -> Caller {
-        let has = |scopes: &[Box<str>]| scopes.iter().all(|scope| token.scopes.contains(scope));
+        let has =
+            |scopes: &[Box<str>]| scopes.iter().all(|scope| token.grant.scopes.contains(scope));
         let mut named = None;
         let mut may = Rights::default();
         for (_, name, rights) in self.bearers.iter().filter(|(scopes, ..)| has(scopes)) {

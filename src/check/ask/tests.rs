@@ -10,7 +10,7 @@ use super::caller::Rights;
 use super::*;
 use crate::clock::{Clock, Expiry};
 use crate::context::Resolved;
-use crate::model::{Asker, BoxFuture, CacheState, Claims, Digest, Headers, Parts};
+use crate::model::{Asker, BoxFuture, CacheState, Digest, Grant, Headers, Parts};
 use crate::respond::HeadersConfig;
 
 /// Every stage at once: nothing verifies, no user is found, nothing is decided.
@@ -151,19 +151,18 @@ async fn without_the_right_the_policy_is_not_asked() {
 #[tokio::test]
 async fn the_user_of_a_batch_is_asked_for_once_also_when_that_fails() {
     let (_, fake) = desk();
-    let token = Arc::new(VerifiedToken {
-        identity: Identity::anonymous(),
+    let grant = Grant {
+        issuer: "https://idp.test".into(),
         issuer_name: "main".into(),
-        claims: Claims::default(),
-        claims_fragment: Fragment::new(&json!({})),
+        client_id: None,
         audiences: [].into(),
         scopes: [].into(),
-        expires: Expiry::after(&when().now, Duration::from_mins(1)),
-        not_before_nanos: None,
-        hash: Digest::of("test", b"token"),
-        id: Digest::plain(b"token"),
-        user: Digest::of_user("", ""),
-    });
+    };
+    let (claims, end) =
+        (Fragment::new(&json!({})), Expiry::after(&when().now, Duration::from_mins(1)));
+    let names = (Digest::of("test", b"token"), Digest::plain(b"token"));
+    let token = VerifiedToken::new(grant.into(), "u".into(), claims, (end, None), names);
+    let token = Arc::new(token);
     let (users, bearer) = (Users::default(), Secret::new(String::new()));
     for _ in 0..3 {
         let found: Result<(Arc<UserContext>, CacheState), Refusal> =

@@ -32,14 +32,14 @@ async fn measured() {
         let json = json!({"user_id": format!("u-{n:08}"), "roles": ["Data Users", "TS ID Creator"],
             "offices": ["SPK"], "email": format!("user.{n:08}@example.test")});
         let answer = Answer::Known { json: json.to_string().into(), owner: None };
-        let life = shared.life(Places::of_user(&token.user, ISSUER));
-        let profile = shared.profile(answer, token.user, span, life);
-        shared.install(token.user, &profile);
+        let life = shared.life(Places::of_user(&token.user(), ISSUER));
+        let profile = shared.profile(answer, token.user(), span, life);
+        shared.install(token.user(), &profile);
         profiles.push(profile);
     }
     let middle = resident();
     truthful("profile", &shared.profiles, middle - before);
-    let view = View::new(&Digest::plain(b""), Some(Arc::new(Same)));
+    let view = View::new(&shared, &Digest::plain(b""), Some(Arc::new(Same)));
     for (token, profile) in tokens.iter().zip(&profiles) {
         view.of_profile(&shared, token, profile, false).await.unwrap().unwrap();
     }

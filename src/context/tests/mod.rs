@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use super::{ContextConfig, Contexts as _, MapError, Mapper, Resolved, Resolver, Shared};
 use crate::clock::{Clock, Expiry, Now};
 use crate::dependency::stub::{Got, Reply, Stub};
-use crate::model::{Code, Digest, Fragment, Identity, Method, Refusal, Secret, VerifiedToken};
+use crate::model::{Code, Digest, Fragment, Grant, Refusal, Secret, VerifiedToken};
 use crate::store::{Invalidations, Memory, Store};
 use crate::telemetry::Metrics;
 
@@ -101,21 +101,17 @@ impl World {
         seed: &str,
         claims: &Value,
     ) -> Arc<VerifiedToken> {
-        let claims = claims.as_object().unwrap().clone();
-        let now = self.clock.now();
-        Arc::new(VerifiedToken {
-            identity: Identity::new(Some(issuer.into()), Some(subject.into()), None, Method::Jwt),
+        let grant = Grant {
+            issuer: issuer.into(),
             issuer_name: "main".into(),
-            claims_fragment: Fragment::new(&Value::Object(claims.clone())),
-            claims: claims.into_iter().collect(),
+            client_id: None,
             audiences: [].into(),
             scopes: [].into(),
-            expires: Expiry::after(&now, Duration::from_hours(1)),
-            not_before_nanos: None,
-            hash: Digest::of("test token", seed.as_bytes()),
-            id: Digest::plain(seed.as_bytes()),
-            user: Digest::of_user(issuer, subject),
-        })
+        };
+        let (claims, end) =
+            (Fragment::new(claims), Expiry::after(&self.clock.now(), Duration::from_hours(1)));
+        let names = (Digest::of("test token", seed.as_bytes()), Digest::plain(seed.as_bytes()));
+        VerifiedToken::new(grant.into(), subject.into(), claims, (end, None), names).into()
     }
 
     /// Asks as a Check does: from memory, else by loading. The bearer is `bearer`.
@@ -179,7 +175,7 @@ fn merge(into: &mut Value, from: &Value) {
 }
 
 fn parse(fragment: &Fragment) -> Value {
-    serde_json::from_str(fragment.json()).unwrap()
+    serde_json::from_str(&fragment.json()).unwrap()
 }
 
 fn code(refusal: Refusal) -> Code {

@@ -138,7 +138,9 @@ impl Inner {
             Ok(result) => terms.decision(rule, question, result, &shown),
             Err(code) => terms.denial(code, question, Some(0.0), &shown),
         };
-        decision.engine_decision_id = decision_id;
+        if decision_id.is_some() {
+            decision.extras.get_or_insert_default().engine_decision_id = decision_id;
+        }
         if own_ttl.is_none() && !self.pure {
             decision.expires = None;
         }

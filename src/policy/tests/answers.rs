@@ -35,7 +35,7 @@ async fn r01_a_missing_rule_is_found_at_load() {
 }
 
 fn constraints(decision: &Decision) -> Value {
-    serde_json::from_str(decision.constraints.as_deref().unwrap()).unwrap()
+    serde_json::from_str(decision.constraints().unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -71,6 +71,6 @@ async fn every_evaluation_has_an_id_of_its_own_and_the_revision() {
         let decision = bench.decide("decision", json!({"n": n})).await;
         assert_eq!(decision.id.len(), 32);
         assert_eq!(decision.revision.len(), 16);
-        assert!(ids.insert(decision.id.clone()));
+        assert!(ids.insert(decision.id));
     }
 }

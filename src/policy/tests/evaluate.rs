@@ -86,7 +86,7 @@ async fn c05_one_evaluation_serves_all_who_ask_at_once() {
     asks[0].abort();
     let mut ids = std::collections::HashSet::new();
     for ask in asks.into_iter().skip(1) {
-        ids.insert(ask.await.unwrap().id.clone());
+        ids.insert(ask.await.unwrap().id);
     }
     assert_eq!(ids.len(), 1);
     assert_eq!(bench.evaluations(), 1);

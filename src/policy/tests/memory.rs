@@ -1,6 +1,6 @@
 use super::*;
 use crate::clock::Expiry;
-use crate::model::Digest;
+use crate::model::{Digest, Ids};
 use crate::policy::kept::Kept;
 use crate::store::Cache;
 use crate::store::measured::{ENTRIES, apart, resident, truthful};
@@ -14,12 +14,12 @@ fn a_cached_decision_takes_what_is_accounted() {
 #[ignore = "run in a process of its own"]
 fn measured() {
     let (clock, revision) = (Clock::manual(0), Arc::<str>::from("r1"));
-    let now = clock.now();
+    let (now, ids, name) = (clock.now(), Ids::default(), Arc::from("x-auth-context"));
     let cache = Cache::new("test", 256 << 20, &Metrics::new());
     let before = resident();
     for n in 0..ENTRIES {
         let evaluation = Evaluation {
-            id: format!("{n:08}-5f0c-4a8e-9d2b-000000000000").into(),
+            id: ids.next_decision(),
             revision: Arc::clone(&revision),
             decided_at: now,
             expires: Some(Expiry::after(&now, std::time::Duration::from_mins(1))),
@@ -27,7 +27,8 @@ fn measured() {
         let context = json!({"policy": "timeseries", "user": {"id": format!("u-{n:08}"), "roles": ["Data Users"]},
             "constraints": {"offices": ["SPK", "SWT"], "window_exempt": false}});
         let mut decision = Decision::denied(Code::Allowed, evaluation);
-        decision.headers = vec![("x-auth-context".into(), context.to_string().into())];
+        decision.headers =
+            std::iter::once((Arc::clone(&name), context.to_string().into())).collect();
         let key = Digest::plain(&n.to_le_bytes());
         cache.insert(key, Kept { decision: Arc::new(decision), epoch: 0 });
     }

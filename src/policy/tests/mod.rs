@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::{Decided, Decider, Embedded, Evaluation, Finish, PolicyConfig, PolicyState, Question};
 use crate::clock::{Clock, Now};
 use crate::model::{
-    Asker, CacheState, Code, Decision, Door, Fragment, Input, Problem, Reason, Verdict,
+    Asker, CacheState, Code, Decision, Door, Extras, Fragment, Input, Pairs, Problem, Reason,
+    Verdict,
 };
 use crate::rego::Bundle;
 use crate::telemetry::Metrics;
@@ -37,15 +38,15 @@ impl Finish for Plain {
             id: evaluation.id,
             allow: verdict.allow,
             reason: reason.unwrap_or(Code::Allowed.into()),
-            message: None,
             status: verdict.status,
-            headers: Vec::new(),
-            response_headers: Vec::new(),
-            metadata: verdict.metadata,
-            constraints: verdict.constraints.map(|value| value.to_string().into()),
+            headers: Pairs::default(),
+            extras: Extras {
+                metadata: verdict.metadata,
+                constraints: verdict.constraints.map(|value| value.to_string().into()),
+                ..Extras::default()
+            }
+            .kept(),
             revision: evaluation.revision,
-            engine_decision_id: None,
-            decided_at: evaluation.decided_at,
             expires: evaluation.expires,
         }
     }

@@ -1,27 +1,20 @@
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::{context, get, one, refused, with_headers};
 use crate::clock::{Clock, Expiry};
-use crate::model::{
-    Code, Digest, Fragment, Headers, Identity, Method, Peer, Request, VerifiedToken,
-};
+use crate::model::{Code, Digest, Fragment, Grant, Headers, Peer, Request, VerifiedToken};
 
 fn token(claims: &Value) -> VerifiedToken {
-    VerifiedToken {
-        identity: Identity::new(None, Some("u-1".into()), None, Method::Jwt),
-        issuer_name: Arc::from("main"),
-        claims_fragment: Fragment::new(claims),
-        claims: claims.as_object().unwrap().clone().into_iter().collect(),
+    let grant = Grant {
+        issuer: "https://idp.test".into(),
+        issuer_name: "main".into(),
+        client_id: None,
         audiences: [].into(),
         scopes: [].into(),
-        expires: Expiry::at_unix_secs(&Clock::manual(0).now(), 60),
-        not_before_nanos: None,
-        hash: Digest::of("test", b""),
-        id: Digest::plain(b""),
-        user: Digest::of_user("", "u-1"),
-    }
+    };
+    let expires = Expiry::at_unix_secs(&Clock::manual(0).now(), 60);
+    let names = (Digest::of("test", b""), Digest::plain(b""));
+    VerifiedToken::new(grant.into(), "u-1".into(), Fragment::new(claims), (expires, None), names)
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub(super) fn write(
     members: Members,
 ) {
     let record = &facts.record;
-    let theirs = decision.map(|decision| &decision.metadata);
+    let theirs = decision.and_then(Decision::metadata);
     for (name, value) in theirs.into_iter().flatten() {
         if !is_ours(name) {
             member(out, name, |out| wire(out, value));
@@ -46,14 +46,15 @@ pub(super) fn write(
     }
     let decision_id = decision.map(|decision| &*decision.id).or(record.decision_id.as_deref());
     let revision = decision.map(|decision| &*decision.revision).or(record.revision.as_deref());
-    let engine_id = decision.map_or(&record.engine_decision_id, |d| &d.engine_decision_id);
+    let engine_id =
+        decision.map_or(record.engine_decision_id.as_ref(), Decision::engine_decision_id);
     let mut hex = [0; 32];
     let subject = facts.subject_hash.as_ref().map(|hash| hash.hex(&mut hex));
     let cache = |state: CacheState| Some(state.as_str()).filter(|_| state != CacheState::None);
     let values = [
         Some(&*record.check_id),
         decision_id,
-        engine_id.as_deref(),
+        engine_id.map(|id| &**id),
         Some(reason.as_str()),
         record.route.as_deref(),
         subject,

@@ -68,7 +68,7 @@ fn ok(out: &mut Writer, allow: &Allow, facts: &Facts) {
     if let Some(mark) = mark {
         header(out, 6, MARK, mark, Existing::Kept);
     }
-    for (name, value) in decision.map_or(&[][..], |decision| &decision.response_headers) {
+    for (name, value) in decision.map_or(&[][..], Decision::response_headers) {
         if mark.is_none() || !name.eq_ignore_ascii_case(MARK) {
             header(out, 6, name, value, Existing::Kept);
         }
@@ -81,7 +81,7 @@ fn ok(out: &mut Writer, allow: &Allow, facts: &Facts) {
 fn denied<'a>(deny: &'a Deny, facts: &Facts) -> Kind<'a> {
     let status = if (400..=599).contains(&deny.status) { deny.status } else { 403 };
     let status = if deny.body == BodyForm::Grpc { grpc_mappable(status) } else { status };
-    let text = deny.decision.as_deref().and_then(|decision| decision.message.as_deref());
+    let text = deny.decision.as_deref().and_then(Decision::message);
     let document = Document {
         form: deny.body,
         status,
@@ -135,7 +135,7 @@ impl<'a> Refusal<'a> {
             headers.push(("x-content-type-options", "nosniff".into()));
         }
         let ours = headers.len();
-        for (name, value) in decision.map_or(&[][..], |decision| &decision.response_headers) {
+        for (name, value) in decision.map_or(&[][..], Decision::response_headers) {
             if !headers.iter().take(ours).any(|(ours, _)| ours.eq_ignore_ascii_case(name)) {
                 headers.push((name, (&**value).into()));
             }

@@ -8,7 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::check::ask::{Desk, Told};
-use crate::model::Outcome;
+use crate::model::{Decision, Outcome};
 use crate::serve::ext_authz::www_authenticate;
 use crate::serve::gate::Facts;
 
@@ -127,13 +127,13 @@ fn decided(
         ("decision_id".to_owned(), id.into()),
         ("reason".to_owned(), reason.as_str().into()),
     ]);
-    if let Some(message) = decision.and_then(|decision| decision.message.as_deref()) {
+    if let Some(message) = decision.and_then(Decision::message) {
         said.insert("message".to_owned(), message.into());
     }
     if crate::check::is_stale(&facts.record) {
         said.insert("stale".to_owned(), true.into());
     }
-    let constraints = decision.and_then(|decision| decision.constraints.as_deref());
+    let constraints = decision.and_then(Decision::constraints).map(|text| &**text);
     let constraints = serde_json::from_str::<&RawValue>(constraints.unwrap_or("{}"))?;
     let timestamp = told.at.rfc3339();
     to_raw_value(&Said { decision: said, user: &told.user, constraints, timestamp })

@@ -75,7 +75,7 @@ impl CheckSpans {
             check_id: record.check_id.clone(),
             request_id: record.request_id.clone(),
             route: record.route.clone(),
-            decision_id: record.decision_id.clone(),
+            decision_id: record.decision_id,
             revision: record.revision.clone(),
             caches: [record.token_cache, record.context_cache, record.decision_cache],
             stages: stages.unwrap_or_default(),

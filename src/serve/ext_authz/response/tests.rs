@@ -11,8 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::audit::SubjectHash;
-use crate::clock::Clock;
-use crate::model::{Class, Code, Reason, Record, Strip};
+use crate::model::{Class, Code, DecisionId, Extras, Pairs, Reason, Record, Strip};
 use crate::serve::config::EnvoyVersion;
 
 fn facts() -> Facts {
@@ -26,7 +25,7 @@ fn facts() -> Facts {
     Facts { record, subject_hash: None::<SubjectHash>, altered: false }
 }
 
-fn pairs(list: &[(&str, &str)]) -> Vec<(Box<str>, Box<str>)> {
+fn pairs(list: &[(&str, &str)]) -> Pairs {
     list.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
 }
 
@@ -39,15 +38,10 @@ fn decision(headers: &[(&str, &str)], response: &[(&str, &str)]) -> Arc<Decision
         id: "decision-1".into(),
         allow: true,
         reason: Code::Allowed.into(),
-        message: None,
         status: None,
         headers: pairs(headers),
-        response_headers: pairs(response),
-        metadata,
-        constraints: None,
+        extras: Extras { response_headers: pairs(response), metadata, ..Extras::default() }.kept(),
         revision: "rev".into(),
-        engine_decision_id: None,
-        decided_at: Clock::manual(1_000).now(),
         expires: None,
     })
 }
@@ -185,7 +179,7 @@ fn the_metadata_names_the_check_and_a_policy_cannot_forge_it() {
     };
     for (name, value) in [
         ("check_id", "check-1"),
-        ("decision_id", "decision-1"),
+        ("decision_id", &*DecisionId::from("decision-1")),
         ("reason", "allowed"),
         ("route", "api"),
         ("policy_revision", "rev"),
