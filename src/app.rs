@@ -32,7 +32,7 @@ use crate::check::{self, Snapshot};
 use crate::clock::Clock;
 use crate::config::{Config, Loaded};
 use crate::model::{Outcome, Record, Request};
-use crate::rego::Bundle;
+use crate::rego::{self, Bundle};
 use crate::serve::{self, BindError, Bounds, Doors, Gate, Ready, ServeError, Shutdown};
 use crate::telemetry::trace::{Collector, CollectorError};
 use crate::telemetry::{LogHandle, Metrics};
@@ -41,7 +41,7 @@ use crate::telemetry::{LogHandle, Metrics};
 /// before it is asked.
 const KEYS: Duration = Duration::from_secs(10);
 
-/// Stack of the runtime's threads: the mapping rule may need 2 MiB of it.
+/// Stack of the runtime's threads: an evaluation may need 2 MiB of it.
 const STACK: usize = 4 << 20;
 
 /// Everything that Checks decide by, built and not yet running.
@@ -272,5 +272,5 @@ pub fn runtime(config: &Config) -> std::io::Result<tokio::runtime::Runtime> {
     if let Some(threads) = config.runtime.threads {
         builder.worker_threads(usize::from(threads));
     }
-    builder.thread_stack_size(STACK).enable_all().build()
+    builder.thread_stack_size(STACK).on_thread_start(rego::has_room).enable_all().build()
 }

@@ -48,18 +48,26 @@ impl RegoMapper {
 
 impl Mapper for RegoMapper {
     fn map(&self, input_json: &str, _: &Now) -> Result<Value, MapError> {
-        match self.rule.eval(input_json, self.limits) {
-            Ok(Some(user @ Value::Object(_))) => Ok(user),
-            Ok(Some(_)) => Err(MapError::NoObject),
-            Ok(None) => Err(MapError::Undefined),
-            Err(EvalError::Time | EvalError::Memory) => Err(MapError::Limit),
-            Err(EvalError::Starved) => Err(MapError::Starved),
-            Err(EvalError::Input(_) | EvalError::Failed(_)) => Err(MapError::Failed),
-        }
+        user_of(self.rule.eval(input_json, self.limits))
+    }
+
+    fn map_here(&self, input_json: &str, _: &Now) -> Option<Result<Value, MapError>> {
+        self.rule.eval_here(input_json, self.limits).map(user_of)
     }
 
     fn revision(&self) -> &str {
         &self.revision
+    }
+}
+
+fn user_of(answer: Result<Option<Value>, EvalError>) -> Result<Value, MapError> {
+    match answer {
+        Ok(Some(user @ Value::Object(_))) => Ok(user),
+        Ok(Some(_)) => Err(MapError::NoObject),
+        Ok(None) => Err(MapError::Undefined),
+        Err(EvalError::Time | EvalError::Memory) => Err(MapError::Limit),
+        Err(EvalError::Starved) => Err(MapError::Starved),
+        Err(EvalError::Input(_) | EvalError::Failed(_)) => Err(MapError::Failed),
     }
 }
 

@@ -11,6 +11,11 @@ pub trait Mapper: Send + Sync {
     /// If the rule gives no user.
     fn map(&self, input_json: &str, now: &Now) -> Result<serde_json::Value, MapError>;
 
+    /// As [`Mapper::map`], on a thread of the runtime; `None` where that would hold it up.
+    fn map_here(&self, _: &str, _: &Now) -> Option<Result<serde_json::Value, MapError>> {
+        None
+    }
+
     /// Revision of the rule and of what it reads; a context made under one revision never
     /// serves under another.
     fn revision(&self) -> &str;

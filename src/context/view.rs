@@ -136,7 +136,8 @@ fn input_of(token: &VerifiedToken, profile: Option<&str>) -> String {
     out
 }
 
-/// Runs the rule once however many wait for it, off the runtime's own threads.
+/// Runs the rule once however many wait for it; off the runtime's own threads where it would hold
+/// them up.
 async fn map(
     shared: &Arc<Shared>,
     key: MapKey,
@@ -147,8 +148,12 @@ async fn map(
 ) -> Result<Arc<UserContext>, MapError> {
     let (mapper, now): (_, Now) = (Arc::clone(mapper), shared.clock.now());
     let evaluate = || async move {
-        let made = tokio::task::spawn_blocking(move || mapper.map(&input, &now)).await;
-        let user = made.map_err(|_| MapError::Failed)??;
+        let user = if let Some(made) = mapper.map_here(&input, &now) {
+            made?
+        } else {
+            let made = tokio::task::spawn_blocking(move || mapper.map(&input, &now)).await;
+            made.map_err(|_| MapError::Failed)??
+        };
         if !matches!(user, Value::Object(_)) {
             return Err(MapError::NoObject);
         }

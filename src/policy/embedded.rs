@@ -163,10 +163,26 @@ impl Entry {
     /// Evaluates; blocks for about the limit of time, longer where the thread is starved. Only
     /// that is no decision.
     fn decide(&self, question: &Question) -> Result<Decision, Refusal> {
-        let terms = &self.terms;
-        let input = question.input.to_json(terms.reads_time.then_some(&question.now));
-        let revision = self.rule.bundle().revision();
-        let code = match self.rule.eval(&input, self.limits) {
+        self.answered(question, self.rule.eval(&self.input(question), self.limits))
+    }
+
+    /// As [`Entry::decide`], on a thread of the runtime; `None` where that would hold it up.
+    fn decide_here(&self, question: &Question) -> Option<Result<Decision, Refusal>> {
+        let answer = self.rule.eval_here(&self.input(question), self.limits)?;
+        Some(self.answered(question, answer))
+    }
+
+    fn input(&self, question: &Question) -> String {
+        question.input.to_json(self.terms.reads_time.then_some(&question.now))
+    }
+
+    fn answered(
+        &self,
+        question: &Question,
+        answer: Result<Option<serde_json::Value>, EvalError>,
+    ) -> Result<Decision, Refusal> {
+        let (terms, revision) = (&self.terms, self.rule.bundle().revision());
+        let code = match answer {
             Ok(answer) => {
                 return Ok(terms.decision(self.rule.path(), question, answer, revision));
             }
@@ -220,26 +236,34 @@ impl Decider for Embedded {
     }
 }
 
-/// Has a worker evaluate, and keeps the decision before anyone is told.
+/// Evaluates, here or by a worker, and keeps the decision before anyone is told.
 async fn evaluate(
     key: Digest,
     entry: Arc<Entry>,
     question: Question,
     state: PolicyState,
 ) -> Result<Arc<Decision>, Refusal> {
-    let (send, receive) = oneshot::channel();
     let (cache, epoch) = (state.cache.clone(), state.generations.epoch());
-    let job = move || {
-        let panicked = Refusal::new(Code::InternalError, "the evaluation panicked");
-        let decided = catch_unwind(AssertUnwindSafe(|| entry.decide(&question)));
-        let decided = decided.unwrap_or(Err(panicked)).map(Arc::new);
+    let keep = move |decided: Result<Decision, Refusal>| {
+        let decided = decided.map(Arc::new);
         if let Ok(decision) = &decided
             && decision.expires.is_some()
         {
             cache.insert(key, Kept { decision: Arc::clone(decision), epoch });
         }
+        decided
+    };
+    let panicked = || Some(Err(Refusal::new(Code::InternalError, "the evaluation panicked")));
+    let here = catch_unwind(AssertUnwindSafe(|| entry.decide_here(&question)));
+    if let Some(decided) = here.unwrap_or_else(|_| panicked()) {
+        return keep(decided);
+    }
+    let (send, receive) = oneshot::channel();
+    let job = move || {
+        let decided = catch_unwind(AssertUnwindSafe(|| Some(entry.decide(&question))));
+        let decided = decided.unwrap_or_else(|_| panicked());
         // Nobody waits where the process is ending.
-        drop(send.send(decided));
+        drop(decided.map(|decided| send.send(keep(decided))));
     };
     if !state.workers.submit(job) {
         return Err(Refusal::new(Code::Overloaded, "too many evaluations wait"));

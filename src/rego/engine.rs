@@ -12,6 +12,7 @@ use regorus::{Engine, Value};
 
 use super::graph::Graph;
 use super::load::{self, File};
+use super::spare::{Brevity, Spare};
 use super::{builtins, json, meter, negation, rules, shape};
 use crate::clock::thread_cpu;
 use crate::model::{Problem, Reason};
@@ -37,6 +38,8 @@ pub struct Bundle {
     /// The engine that the others are cloned from.
     origin: Mutex<Engine>,
     shards: Box<[Mutex<Vec<Engine>>]>,
+    /// What its rules may take of threads that have other work.
+    pub(super) spare: Spare,
 }
 
 impl std::fmt::Debug for Bundle {
@@ -53,6 +56,7 @@ pub struct Rule {
     /// Asked for by a query, which is slower: the interpreter does not find a rule by its path
     /// whose name goes on in brackets.
     pub(super) by_query: bool,
+    pub(super) brevity: Arc<Brevity>,
     /// Reads the CPU time that the calling thread has used.
     pub(super) cpu: fn() -> Duration,
 }
@@ -100,6 +104,7 @@ impl Bundle {
             graph,
             origin: Mutex::new(engine),
             shards: (0..shards).map(|_| Mutex::default()).collect(),
+            spare: Spare::new(),
         }))
     }
 
@@ -165,8 +170,8 @@ impl Bundle {
         meter::start(0);
         let tried = engine.eval_rule(path.to_owned());
         let by_query = tried.is_err_and(|error| error.to_string().contains(NO_PATH));
-        let bundle = Arc::clone(self);
-        Ok(Rule { bundle, path: path.into(), by_query, cpu: thread_cpu })
+        let (bundle, brevity) = (Arc::clone(self), Arc::default());
+        Ok(Rule { bundle, path: path.into(), by_query, brevity, cpu: thread_cpu })
     }
 
     /// A prepared engine: one that this core used before, or a clone of the first. The locks

@@ -16,7 +16,7 @@ use regorus::Value;
 use regorus::utils::limits::ExecutionTimerConfig;
 
 use super::engine::{CHECK_INTERVAL, Rule};
-use super::{json, meter};
+use super::{json, meter, spare};
 
 /// Memory that one byte of input may take as values, counted against the limit.
 const INPUT_FACTOR: usize = 8;
@@ -69,10 +69,7 @@ impl Rule {
         input_json: &str,
         limits: Limits,
     ) -> Result<Option<serde_json::Value>, EvalError> {
-        let taken = input_json.len().saturating_mul(INPUT_FACTOR);
-        let memory = limits.memory.checked_sub(taken).ok_or(EvalError::Memory)?;
-        let limits = Limits { memory, ..limits };
-        let input = json::parse(input_json).map_err(|e| EvalError::Input(e.0))?;
+        let (input, limits) = read(input_json, limits)?;
         let started = Instant::now();
         // A little more than the limit, for an evaluation is rarely without any interruption.
         let mut window = limits.time.saturating_mul(5) / 4;
@@ -85,11 +82,36 @@ impl Rule {
                 break outcome?;
             }
         };
-        if value == Value::Undefined {
-            return Ok(None);
+        written(&value, limits)
+    }
+
+    /// As [`Rule::eval`], at once and for a moment, on a thread that has other work but the stack
+    /// for it ([`super::has_room`]). `None` where it cannot be had that way: where so much has
+    /// been evaluated that other work must have its turn, or the rule takes longer.
+    pub fn eval_here(
+        &self,
+        input_json: &str,
+        limits: Limits,
+    ) -> Option<Result<Option<serde_json::Value>, EvalError>> {
+        let spare = &self.bundle.spare;
+        if !spare.any() || !self.brevity.likely() {
+            return None;
         }
-        let mut left = memory;
-        json::to_json(&value, &mut left).map(Some).ok_or(EvalError::Memory)
+        let (started, used) = (Instant::now(), (self.cpu)());
+        let window = spare::WINDOW.min(limits.time.saturating_mul(5) / 4);
+        let outcome = read(input_json, limits).and_then(|(input, limits)| {
+            let value = self.attempt(input, limits, window)?;
+            written(&value, limits)
+        });
+        spare.spend(started.elapsed());
+        if matches!(outcome, Err(EvalError::Starved)) {
+            // One that was held up by other threads says nothing of the rule.
+            if (self.cpu)().saturating_sub(used) >= window / 2 {
+                self.brevity.missed();
+            }
+            return None;
+        }
+        Some(outcome)
     }
 
     /// Evaluates once, for `window` of elapsed time.
@@ -142,6 +164,22 @@ impl Rule {
     pub fn measured_by(self, cpu: fn() -> Duration) -> Self {
         Self { cpu, ..self }
     }
+}
+
+/// The document, and what of the limits it leaves.
+fn read(input_json: &str, limits: Limits) -> Result<(Value, Limits), EvalError> {
+    let taken = input_json.len().saturating_mul(INPUT_FACTOR);
+    let memory = limits.memory.checked_sub(taken).ok_or(EvalError::Memory)?;
+    let input = json::parse(input_json).map_err(|e| EvalError::Input(e.0))?;
+    Ok((input, Limits { memory, ..limits }))
+}
+
+fn written(value: &Value, limits: Limits) -> Result<Option<serde_json::Value>, EvalError> {
+    if *value == Value::Undefined {
+        return Ok(None);
+    }
+    let mut left = limits.memory;
+    json::to_json(value, &mut left).map(Some).ok_or(EvalError::Memory)
 }
 
 /// The value of a query of one expression.

@@ -16,9 +16,11 @@ mod negation;
 mod opa;
 mod rules;
 mod shape;
+mod spare;
 
 #[cfg(test)]
 mod tests;
 
 pub use engine::{Bundle, Rule};
 pub use eval::{EvalError, Limits};
+pub use spare::has_room;

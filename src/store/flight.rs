@@ -2,16 +2,21 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use crate::telemetry::trace;
 
-/// Coalesces loads: the first to ask for a key starts its load as a task of its own, everyone
-/// who asks before it ends waits for the same result. A waiter that leaves disturbs nobody;
-/// nothing is kept once the load has ended.
+/// Coalesces loads: the first to ask for a key starts its load, everyone who asks before it ends
+/// waits for the same result. Whoever leaves, the first too, disturbs nobody: the load goes on.
+/// Nothing is kept once it has ended.
 pub struct Flight<K, V>(Arc<Mutex<HashMap<K, UnderWay<V>>>>);
 
 type Load<V> = Shared<BoxFuture<'static, Option<V>>>;
@@ -48,6 +53,31 @@ impl<K: Hash + Eq, V> Drop for Landing<K, V> {
     }
 }
 
+/// A load in the hands of whoever started it: it runs there, since another task would have to be
+/// woken, and wake in its turn. Where it is left, it becomes a task of its own.
+struct Led(Option<BoxFuture<'static, ()>>);
+
+impl Future for Led {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(load) = &mut self.0 {
+            ready!(load.as_mut().poll(cx));
+            self.0 = None;
+        }
+        Poll::Ready(())
+    }
+}
+
+impl Drop for Led {
+    fn drop(&mut self) {
+        // Without a runtime there is nobody left who could wait.
+        if let (Some(load), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(load);
+        }
+    }
+}
+
 impl<K, V> Flight<K, V>
 where
     K: Hash + Eq + Clone + Send + 'static,
@@ -63,21 +93,30 @@ where
             let mut loads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((under_way, started_by)) = loads.get(&key) {
                 trace::wait_for(started_by.as_ref());
-                (false, under_way.clone())
+                (None, under_way.clone())
             } else {
                 let landing = Landing(self.clone(), Some(key.clone()));
-                let future = load();
+                let (send, receive) = oneshot::channel();
                 // A load shows in the trace of the Check that started it, also past that Check's end.
-                let task = tokio::spawn(trace::carry(async move {
-                    let _landing = landing;
-                    future.await
-                }));
-                let shared = task.map(Result::ok).boxed().shared();
+                let load = AssertUnwindSafe(trace::carry(load())).catch_unwind();
+                let led = async move {
+                    let loaded = load.await;
+                    drop(landing);
+                    // Of a load that panicked its waiters hear by the sender's end.
+                    if let Ok(value) = loaded {
+                        drop(send.send(value));
+                    }
+                };
+                let shared = receive.map(Result::ok).boxed().shared();
                 loads.insert(key, (shared.clone(), trace::current()));
-                (true, shared)
+                (Some(Led(Some(led.boxed()))), shared)
             }
         };
-        (led, waiting.await)
+        let leads = led.is_some();
+        if let Some(led) = led {
+            led.await;
+        }
+        (leads, waiting.await)
     }
 
     /// The result of the load of `key` that is under way; starts none. `None` if there is none,
@@ -123,6 +162,22 @@ mod tests {
             assert_eq!(waiter.await.unwrap(), Some(7));
         }
         assert_eq!(loads.load(Ordering::SeqCst), 1);
+        assert_eq!(flight.under_way(), 0);
+    }
+
+    #[tokio::test]
+    async fn s5_4_a_load_that_all_have_left_goes_on() {
+        let flight = Flight::<u8, u8>::default();
+        let (end, ended) = oneshot::channel();
+        let load = || async move {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            end.send(()).unwrap();
+            1
+        };
+        let left = tokio::time::timeout(Duration::from_millis(5), flight.join(1, load)).await;
+        assert!(left.is_err() && flight.under_way() == 1);
+        ended.await.unwrap();
+        tokio::task::yield_now().await;
         assert_eq!(flight.under_way(), 0);
     }
 

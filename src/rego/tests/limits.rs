@@ -31,6 +31,33 @@ fn s6_8_a_ten_second_policy_is_cut_at_its_limit() {
     assert_eq!(unstarved(|| rule.eval(&numbers(3), limits)).unwrap().unwrap(), 26);
 }
 
+#[test]
+fn s6_8_a_thread_with_other_work_evaluates_only_what_is_brief() {
+    let rule = bundle(SLOW).unwrap().rule("data.a.x", false).unwrap();
+    let here = |n: usize| {
+        // Its turn comes, however much was evaluated before.
+        std::thread::sleep(Duration::from_millis(10));
+        rule.eval_here(&numbers(n), LIMITS).map(Result::unwrap)
+    };
+    assert_eq!(here(3), None, "the thread has no room");
+    crate::rego::has_room();
+    let brief = (0..100).find_map(|_| here(3));
+    assert_eq!(brief, Some(Some(26.into())));
+    let started = Instant::now();
+    assert_eq!(here(400), None);
+    assert!(started.elapsed() < Duration::from_secs(2));
+    assert_eq!(here(3), None, "a rule that took long is not tried");
+    assert_eq!(unstarved(|| rule.eval(&numbers(3), LIMITS)).unwrap().unwrap(), 26);
+}
+
+#[test]
+fn s6_8_a_thread_with_other_work_keeps_time_for_it() {
+    let rule = bundle("package a\nx := 1").unwrap().rule("data.a.x", false).unwrap();
+    crate::rego::has_room();
+    let refused = (0..100_000).any(|_| rule.eval_here("{}", LIMITS).is_none());
+    assert!(refused, "it had all of the thread's time");
+}
+
 /// Tries again what the machine had no time for.
 fn unstarved<T>(mut eval: impl FnMut() -> Result<T, EvalError>) -> Result<T, EvalError> {
     loop {
