@@ -73,6 +73,37 @@ async fn s6_8_a_long_evaluation_does_not_stall_other_checks() {
     assert_eq!(code(&long.await.unwrap()), Some(Code::EvaluationLimit));
 }
 
+#[tokio::test]
+async fn s6_8_a_brief_evaluation_runs_where_it_is_asked_for_and_a_long_one_does_not() {
+    let bench = Bench::new(SLOW);
+    let at_once = async |entry: &str, context: Value| {
+        // Its turn comes, however much was evaluated before.
+        std::thread::sleep(Duration::from_millis(10));
+        let question = bench.question(entry, &context);
+        let key = bench.decider.key(&question);
+        let mut asked = bench.decider.resolve(key, question, Asker::default());
+        let polled = futures_util::poll!(&mut asked);
+        let ready = polled.is_ready();
+        let decided =
+            if let std::task::Poll::Ready(decided) = polled { decided } else { asked.await };
+        (ready, decided.unwrap())
+    };
+    assert!(!at_once("other", json!({"l": []})).await.0, "the thread has no room");
+    crate::rego::has_room();
+    let mut brief = false;
+    for n in 0..100 {
+        let (ready, decided) = at_once("other", json!({"n": n})).await;
+        assert!(decided.0.allow && !is_hit(&decided));
+        let kept = bench.question("other", &json!({"n": n}));
+        assert!(is_hit(&bench.ask(&kept).await));
+        brief |= ready;
+    }
+    assert!(brief);
+    let (ready, decided) = at_once("decision", numbers(400)).await;
+    assert!(!ready);
+    assert_eq!(code(&decided.0), Some(Code::EvaluationLimit));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn c05_one_evaluation_serves_all_who_ask_at_once() {
     let bench = Arc::new(Bench::new(SLOW));
