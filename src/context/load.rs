@@ -92,7 +92,7 @@ impl Lifetimes {
     }
 }
 
-/// A load, with all it needs; a task of its own.
+/// A load, with all it needs; it goes on where whoever began it leaves.
 pub(super) struct Job {
     pub(super) shared: Arc<Shared>,
     pub(super) api: Arc<Api>,

@@ -1,8 +1,8 @@
 //! The threads that evaluate.
 //!
 //! An evaluation computes and does not wait, for about its limit of CPU time; on the runtime's own
-//! threads a long one would hold up every Check whose task that thread has. So evaluations have
-//! threads of their own, one per core. `spawn_blocking` would do the same with a thread per
+//! threads a long one would hold up every Check whose task that thread has. So evaluations that
+//! are not over in a moment, or come many at once, have threads of their own, one per core. `spawn_blocking` would do the same with a thread per
 //! evaluation that waits, hundreds of them under load, each with an engine; and handing over to
 //! a thread that is there costs about 10 µs either way (see `benches/policy.rs`), which only
 //! Checks pay whose decision is in no cache.

@@ -88,6 +88,7 @@ impl Rule {
     /// As [`Rule::eval`], at once and for a moment, on a thread that has other work but the stack
     /// for it ([`super::has_room`]). `None` where it cannot be had that way: where so much has
     /// been evaluated that other work must have its turn, or the rule takes longer.
+    #[must_use]
     pub fn eval_here(
         &self,
         input_json: &str,

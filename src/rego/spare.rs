@@ -41,7 +41,7 @@ impl Spare {
 
     fn any_at(&self, now: Instant) -> bool {
         let mut since = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // What was not used is not saved up.
+        // No more is saved up than one evaluation may take.
         let earliest = now.checked_sub(WINDOW).unwrap_or(now);
         *since = (*since).max(earliest);
         *since < now

@@ -88,8 +88,8 @@ impl Link {
         read
     }
 
-    /// The connection at hand, or a new one. One is made at a time, as a task of its own: it
-    /// may take longer than those have who wait for it.
+    /// The connection at hand, or a new one. One is made at a time, and goes on without
+    /// those who wait for it: it may take longer than they have.
     async fn connection(&self) -> Result<(u64, Connection), CallError> {
         {
             let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
