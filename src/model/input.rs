@@ -123,8 +123,8 @@ impl Input {
         }
         let context = &*self.context;
         match time {
-            None => push_member(&mut out, "context", &context),
-            Some(now) => push_member(&mut out, "context", &with_time(&context, now)),
+            None => push_member(&mut out, "context", context),
+            Some(now) => push_member(&mut out, "context", &with_time(context, now)),
         }
         out.push('}');
         out
