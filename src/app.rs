@@ -198,7 +198,7 @@ impl Prepared {
             asks: config.api.is_some().then_some(journeys as Arc<dyn serve::Asks>),
             limits: config.limits.clone(),
             drain: config.drain.clone(),
-            envoy: config.envoy.clone(),
+            envoy: config.envoy,
             ready: Arc::new(Ready::new(parts)),
             metrics: Arc::clone(&self.metrics),
             audit,
