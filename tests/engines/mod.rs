@@ -302,7 +302,7 @@ fn one_evaluation_serves_all_who_ask_at_once() {
                 let (decider, question) = (Arc::clone(&bench.decider), question.clone());
                 bench.runtime.spawn(async move {
                     let key = decider.key(&question);
-                    decider.resolve(key, question, Asker::default()).await.unwrap().0.id.clone()
+                    decider.resolve(key, question, Asker::default()).await.unwrap().0.id
                 })
             })
             .collect();
