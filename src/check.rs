@@ -6,21 +6,22 @@
 //! stops in the same order; what lies between two stops is written once, in `Journey`.
 
 pub mod ask;
+mod stages;
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use self::stages::Stages;
 use crate::authn::{Authenticator, Verified};
 use crate::clock::{Expiry, Now};
 use crate::context::{Contexts, Resolved};
 use crate::model::{
     Asker, BodyForm, CacheState, Code, Digest, Door, Fragment, Input, Outcome, Parts, Record,
-    Refusal, Request, Secret, StageTime, Strip, UserContext, VerifiedToken,
+    Refusal, Request, Secret, Strip, UserContext, VerifiedToken,
 };
 use crate::policy::{Decided, Decider, Question};
 use crate::respond::{Responder, Terms};
 use crate::route::{Access, Matched, Table};
-use crate::telemetry::trace;
 
 /// Everything that a Check decides by, taken once at its start and used to its end. A reload
 /// swaps the next one in; what the parts hold on to (pools, caches) outlives it.
@@ -169,7 +170,7 @@ impl<'a> Journey<'a> {
         // not looked for again, so that each cache counts each Check once.
         let [token_seen, user_seen] = [self.record.token_cache, self.record.context_cache]
             .map(|cache| cache != CacheState::None);
-        let mut stages = Stages { deadline, last: Instant::now(), times: Vec::new() };
+        let mut stages = Stages::until(deadline);
         if let Some(timeline) = &mut self.record.timeline {
             timeline.restart();
         }
@@ -363,42 +364,6 @@ fn earlier(a: Option<Expiry>, b: Option<Expiry>) -> Option<Expiry> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (one, None) | (None, one) => one,
-    }
-}
-
-/// Keeps the time of the stages that load.
-struct Stages {
-    deadline: Instant,
-    last: Instant,
-    times: Vec<StageTime>,
-}
-
-impl Stages {
-    fn passed(&mut self, stage: &'static str) {
-        let now = Instant::now();
-        self.times.push(StageTime { stage, took: now.saturating_duration_since(self.last) });
-        self.last = now;
-    }
-
-    /// Waits for a stage until the deadline. What others wait for too is a task of its own and
-    /// goes on.
-    async fn within<T>(
-        &mut self,
-        stage: &'static str,
-        resolving: impl Future<Output = Result<T, Refusal>>,
-    ) -> Result<T, Refusal> {
-        let result =
-            tokio::time::timeout_at(self.deadline.into(), trace::stage(stage, resolving)).await;
-        self.passed(stage);
-        result.unwrap_or_else(|_| Err(Refusal::new(Code::DeadlineExceeded, late(stage))))
-    }
-}
-
-fn late(stage: &'static str) -> &'static str {
-    match stage {
-        "authn" => "the time ran out while the token was verified",
-        "context" => "the time ran out while the user context was loaded",
-        _ => "the time ran out while the policy was evaluated",
     }
 }
 

@@ -177,8 +177,7 @@ impl Desk {
             }
             (Authorization::Absent, None) => own(asks)?,
         };
-        let mut stages =
-            Stages { deadline: when.deadline, last: Instant::now(), times: Vec::new() };
+        let mut stages = Stages::until(when.deadline);
         record.enter("authn");
         let (token, _) = stages.within("authn", self.verify(&bearer, when.now)).await?;
         let caller = self.callers.of_token(token, bearer);
@@ -285,8 +284,7 @@ impl Desk {
         if ask.user.is_some() && !caller.may.assert_user {
             return Err(not_permitted("this caller may not say in `user` who is asked about"));
         }
-        let mut stages =
-            Stages { deadline: when.deadline, last: Instant::now(), times: Vec::new() };
+        let mut stages = Stages::until(when.deadline);
         record.enter("authn");
         let about = stages.within("authn", self.about(caller, ask, when.now, record)).await?;
         let user = match &about {
