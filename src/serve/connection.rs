@@ -1,12 +1,10 @@
 //! Accept loops and the life of one connection.
 
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -25,6 +23,7 @@ use super::executor::Tracked;
 use super::gathered::{Outlet, gathered};
 use super::listener::{Bound, Stream};
 use super::tls::{Material, Tls};
+use super::turn::turns;
 use crate::model::BoxFuture;
 use crate::telemetry::Metrics;
 
@@ -239,7 +238,7 @@ impl Open {
             tokio::select! {
                 biased;
                 () = self.door.cut.cancelled() => return,
-                () = turn(connection.as_mut(), &outlet) => return,
+                () = turns(connection.as_mut(), &outlet) => return,
                 () = self.door.drain.cancelled(), if !leaving => {
                     leaving = true;
                     connection.as_mut().graceful_shutdown();
@@ -263,23 +262,6 @@ impl Open {
             }
         }
     }
-}
-
-/// Drives a connection, and sends after each of its turns what it wrote, until either ends.
-async fn turn<C: GracefulConnection>(
-    mut connection: Pin<&mut C>,
-    outlet: &Outlet<Box<dyn Stream>>,
-) {
-    poll_fn(|cx| {
-        let ended = connection.as_mut().poll(cx).is_ready();
-        match outlet.poll_send(cx) {
-            Poll::Ready(Err(_)) => Poll::Ready(()),
-            // What a connection that ended could not send at once is lost, as its peer is.
-            _ if ended => Poll::Ready(()),
-            _ => Poll::Pending,
-        }
-    })
-    .await;
 }
 
 /// TLS within its time, with a peer that may connect; otherwise nothing is served.

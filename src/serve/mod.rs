@@ -16,6 +16,7 @@ mod http;
 mod listener;
 mod ready;
 mod tls;
+mod turn;
 
 use std::time::Instant;
 
