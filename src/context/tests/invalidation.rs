@@ -219,3 +219,20 @@ async fn s5_8_everything_and_an_issuer_end_records_that_nobody_deletes() {
         assert_eq!(user, Ok((json!({"rights": 0}), "miss")), "{target:?}");
     }
 }
+
+#[tokio::test]
+async fn s5_8_an_invalidated_token_takes_what_was_mapped_for_it_along() {
+    let world = World::new().await;
+    world.knows(&json!({"rights": 1}));
+    let resolver = world.plain();
+    let (one, two) = (world.token("ann", "t1"), world.token("ann", "t2"));
+    for token in [&one, &two] {
+        world.user(&resolver, token, "b").await.unwrap();
+    }
+    let target = Target::Token(Digest::plain(b"t1"));
+    world.shared.invalidations.invalidate(&target, &[]).await.unwrap();
+    // The user's profile stays: what was made of it for this token does not.
+    let now = world.clock.now();
+    assert!(resolver.peek(&one, &now).is_none());
+    assert!(resolver.peek(&two, &now).is_some());
+}
