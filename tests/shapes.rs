@@ -175,7 +175,8 @@ fn s1_6_s3_3_a_route_keeps_and_forwards_what_it_names() {
 
 #[test]
 fn p08_a_check_that_carries_only_raw_headers_is_read_like_any_other() {
-    let world = world();
+    let telling = "envoy: { metadata: [reason] }\nuser_context:\n";
+    let world = setup().portcullis("user_context:\n", telling).start();
     let check = |headers: &[(&str, &[u8])]| {
         let target = "/cwms-data/timeseries?office=SPK&name=Elev";
         let answer = grpc::check(world.ports.check, &grpc::get(target, headers));

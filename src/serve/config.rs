@@ -130,9 +130,10 @@ pub struct Envoy {
     /// The oldest Envoy that asks. From 1.37 on an unavailable answer is a 503 with
     /// `Retry-After`; 1.36 can only be told by a gRPC error, which it answers with its `status_on_error`.
     pub min_version: EnvoyVersion,
-    /// What the dynamic metadata of every answer say of its Check, beside what the policy says
-    /// and the mark of an answer on stale or open ground. Left out: `check_id`, `decision_id`,
-    /// `engine_decision_id` and `reason`. Each costs Envoy some 0.5 us.
+    /// What the dynamic metadata of an allow say of its Check, beside what the policy says and
+    /// the mark of an answer on stale or open ground. Left out: `check_id`, by which its record
+    /// is found in audit. Each costs Envoy some 1.3 us, about 1 % of a request. A refusal says
+    /// `check_id`, `decision_id`, `engine_decision_id` and `reason` in any case.
     pub metadata: Members,
 }
 

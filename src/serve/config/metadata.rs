@@ -39,6 +39,15 @@ impl Members {
     pub fn has(self, member: Member) -> bool {
         self.0 & bit(member) != 0
     }
+
+    /// These, and what whoever looks into a refusal needs. Refusals are few, so their cost does
+    /// not count.
+    #[must_use]
+    pub fn of_refusal(self) -> Self {
+        let needed =
+            [Member::CheckId, Member::DecisionId, Member::EngineDecisionId, Member::Reason];
+        Self(self.0 | Self::from_iter(needed).0)
+    }
 }
 
 fn bit(member: Member) -> u16 {
@@ -52,11 +61,9 @@ impl FromIterator<Member> for Members {
 }
 
 impl Default for Members {
-    /// What an access log needs to find the record in audit, and to say why.
+    /// What an access log needs to find the record in audit.
     fn default() -> Self {
-        [Member::CheckId, Member::DecisionId, Member::EngineDecisionId, Member::Reason]
-            .into_iter()
-            .collect()
+        Self::from_iter([Member::CheckId])
     }
 }
 

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::super::config::{Envoy, Members};
+use super::super::config::Envoy;
 use super::super::gate::Facts;
 use super::body::{self, Document};
 use super::metadata;
@@ -36,17 +36,16 @@ const OVERWRITE: u64 = 2;
 
 /// The answer for an outcome, to such an Envoy.
 pub(crate) fn render(outcome: &Outcome, facts: &Facts, envoy: Envoy) -> Answer {
-    let members = envoy.metadata;
     let frame = match outcome {
         Outcome::Allow(allow) => {
-            respond(Kind::Ok(allow), &allow.reason, allow.decision.as_deref(), facts, members)
+            respond(Kind::Ok(allow), &allow.reason, allow.decision.as_deref(), facts, envoy)
         }
         Outcome::Deny(deny) => {
-            respond(denied(deny, facts), &deny.reason, deny.decision.as_deref(), facts, members)
+            respond(denied(deny, facts), &deny.reason, deny.decision.as_deref(), facts, envoy)
         }
         Outcome::Unavailable(_) if !envoy.min_version.has_error_response() => return Answer::Error,
         Outcome::Unavailable(answer) => {
-            respond(unavailable(answer, facts), &answer.reason, None, facts, members)
+            respond(unavailable(answer, facts), &answer.reason, None, facts, envoy)
         }
     };
     Answer::Check(frame)
@@ -235,11 +234,14 @@ fn respond(
     reason: &Reason,
     decision: Option<&Decision>,
     facts: &Facts,
-    members: Members,
+    envoy: Envoy,
 ) -> Bytes {
-    let code = match &kind {
-        Kind::Ok(_) => tonic::Code::Ok,
-        Kind::Denied(Failure(code), _) | Kind::Error(Failure(code), _) => *code,
+    let told = envoy.metadata;
+    let (code, members) = match &kind {
+        Kind::Ok(_) => (tonic::Code::Ok, told),
+        Kind::Denied(Failure(code), _) | Kind::Error(Failure(code), _) => {
+            (*code, told.of_refusal())
+        }
     };
     let mut out = Writer::new(ROOM);
     out.message(1, |status| status.number(1, code as u64));

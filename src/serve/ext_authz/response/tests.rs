@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::audit::SubjectHash;
 use crate::model::{Class, Code, DecisionId, Extras, Pairs, Reason, Record, Strip};
-use crate::serve::config::EnvoyVersion;
+use crate::serve::config::{EnvoyVersion, Members};
 
 fn facts() -> Facts {
     let record = Record {
@@ -194,7 +194,16 @@ fn the_metadata_names_the_check_and_a_policy_cannot_forge_it() {
     assert_eq!(none.keys().collect::<Vec<_>>(), ["tenant"], "not told, and not forged");
     let mut usual: Vec<_> = told(&outcome, Members::default()).into_keys().collect();
     usual.sort();
-    assert_eq!(usual, ["check_id", "decision_id", "reason", "tenant"]);
+    assert_eq!(usual, ["check_id", "tenant"]);
+}
+
+#[test]
+fn a_refusal_says_why_and_by_which_decision_whatever_is_left_out() {
+    let none = || [].into_iter().collect();
+    let deny = Deny { decision: Some(decision(&[], &[])), ..deny(403, BodyForm::Oauth) };
+    let mut refused: Vec<_> = told(&Outcome::Deny(deny), none()).into_keys().collect();
+    refused.sort();
+    assert_eq!(refused, ["check_id", "decision_id", "reason", "tenant"]);
 }
 
 fn told(
