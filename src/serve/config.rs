@@ -131,9 +131,9 @@ pub struct Envoy {
     /// `Retry-After`; 1.36 can only be told by a gRPC error, which it answers with its `status_on_error`.
     pub min_version: EnvoyVersion,
     /// What the dynamic metadata of an allow say of its Check, beside what the policy says and
-    /// the mark of an answer on stale or open ground. Left out: `check_id`, by which its record
-    /// is found in audit. Each costs Envoy some 1.3 us, about 1 % of a request. A refusal says
-    /// `check_id`, `decision_id`, `engine_decision_id` and `reason` in any case.
+    /// the mark of an answer on stale or open ground. Left out: `summary`, one text with all that
+    /// is known. Each costs Envoy some 1.3 us, about 1 % of a request. A refusal says `check_id`,
+    /// `decision_id`, `engine_decision_id` and `reason` in any case.
     pub metadata: Members,
 }
 

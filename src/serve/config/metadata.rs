@@ -7,6 +7,9 @@ use serde::{Deserialize, Deserializer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Member {
+    /// Everything below that is known, as one text: `check_id=… decision_id=… reason=…`. Values
+    /// have no spaces.
+    Summary,
     /// This Check's own id, as in audit.
     CheckId,
     /// The evaluation that decided; the same for every Check that it answers.
@@ -61,9 +64,9 @@ impl FromIterator<Member> for Members {
 }
 
 impl Default for Members {
-    /// What an access log needs to find the record in audit.
+    /// What an access log shows, at the price of one member.
     fn default() -> Self {
-        Self::from_iter([Member::CheckId])
+        Self::from_iter([Member::Summary])
     }
 }
 

@@ -23,9 +23,13 @@ pub(super) const NAMES: [(&str, Member); 10] = [
 
 /// Said of every answer on stale or open ground.
 const MARK: &str = "mark";
+/// All of it in one member: Envoy's work goes by their number.
+const SUMMARY: &str = "summary";
+/// Most bytes of a value that the summary shows.
+const LONGEST: usize = 128;
 
 fn is_ours(name: &str) -> bool {
-    name == MARK || NAMES.iter().any(|(ours, _)| *ours == name)
+    name == MARK || name == SUMMARY || NAMES.iter().any(|(ours, _)| *ours == name)
 }
 
 /// Writes a `google.protobuf.Struct`: the policy's metadata and of ours the `members`, as far as
@@ -63,13 +67,37 @@ pub(super) fn write(
         cache(record.context_cache),
         cache(record.decision_cache),
     ];
-    let told = NAMES.into_iter().zip(values).filter(|((_, which), _)| members.has(*which));
-    let told = told.map(|((name, _), value)| (name, value));
-    for (name, value) in told.chain([(MARK, record.mark())]) {
-        if let Some(value) = value {
+    let known = || NAMES.iter().zip(values).filter_map(|(of, value)| Some((of, value?)));
+    if members.has(Member::Summary) {
+        member(out, SUMMARY, |out| {
+            out.message(3, |out| {
+                for (place, ((name, _), value)) in known().enumerate() {
+                    if place > 0 {
+                        out.bytes(*b" ");
+                    }
+                    pair(out, name, value);
+                }
+            });
+        });
+    }
+    for ((name, which), value) in known() {
+        if members.has(*which) {
             member(out, name, |out| out.text(3, value));
         }
     }
+    if let Some(mark) = record.mark() {
+        member(out, MARK, |out| out.text(3, mark));
+    }
+}
+
+/// `name=value` of the summary. What could be taken for another pair, or would have
+/// to be escaped in a log, becomes `_`.
+fn pair(out: &mut Writer, name: &str, value: &str) {
+    let plain =
+        |byte: u8| if byte.is_ascii_graphic() && !b"\"\\".contains(&byte) { byte } else { b'_' };
+    out.bytes(name.bytes());
+    out.bytes(*b"=");
+    out.bytes(value.bytes().take(LONGEST).map(plain));
 }
 
 /// An entry of `Struct.fields`, with a `Value` that `content` writes.

@@ -63,7 +63,12 @@ impl Writer {
         self.out.extend_from_slice(value.as_bytes());
     }
 
-    /// A message that `content` writes.
+    /// Part of a text that [`Writer::message`] writes.
+    pub(super) fn bytes(&mut self, bytes: impl IntoIterator<Item = u8>) {
+        self.out.extend(bytes);
+    }
+
+    /// A message, or a text, that `content` writes.
     pub(super) fn message(&mut self, field: u8, content: impl FnOnce(&mut Self)) {
         self.out.push(field << 3 | 2);
         let at = self.out.len();

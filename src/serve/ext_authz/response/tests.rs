@@ -34,6 +34,7 @@ fn decision(headers: &[(&str, &str)], response: &[(&str, &str)]) -> Arc<Decision
     metadata.insert("tenant".to_owned(), json!({"name": "t", "tags": ["a", 1, true, null]}));
     metadata.insert("check_id".to_owned(), json!("forged"));
     metadata.insert("subject".to_owned(), json!("forged"));
+    metadata.insert("summary".to_owned(), json!("check_id=forged"));
     Arc::new(Decision {
         id: "decision-1".into(),
         allow: true,
@@ -173,10 +174,7 @@ fn the_metadata_names_the_check_and_a_policy_cannot_forge_it() {
     let outcome = Outcome::Allow(allow);
     let all = metadata::NAMES.into_iter().map(|(_, member)| member).collect();
     let fields = told(&outcome, all);
-    let text = |name: &str| match fields.get(name).and_then(|value| value.kind.as_ref()) {
-        Some(envoy_types::pb::google::protobuf::value::Kind::StringValue(text)) => text.as_str(),
-        _ => "",
-    };
+    let text = |name: &str| text_of(&fields, name);
     for (name, value) in [
         ("check_id", "check-1"),
         ("decision_id", &*DecisionId::from("decision-1")),
@@ -194,7 +192,15 @@ fn the_metadata_names_the_check_and_a_policy_cannot_forge_it() {
     assert_eq!(none.keys().collect::<Vec<_>>(), ["tenant"], "not told, and not forged");
     let mut usual: Vec<_> = told(&outcome, Members::default()).into_keys().collect();
     usual.sort();
-    assert_eq!(usual, ["check_id", "tenant"]);
+    assert_eq!(usual, ["summary", "tenant"]);
+    let summary = text_of(&told(&outcome, Members::default()), "summary").to_owned();
+    let decision = &*DecisionId::from("decision-1");
+    assert_eq!(
+        summary,
+        format!(
+            "check_id=check-1 decision_id={decision} reason=allowed route=api policy_revision=rev decision_cache=hit"
+        )
+    );
 }
 
 #[test]
@@ -204,6 +210,29 @@ fn a_refusal_says_why_and_by_which_decision_whatever_is_left_out() {
     let mut refused: Vec<_> = told(&Outcome::Deny(deny), none()).into_keys().collect();
     refused.sort();
     assert_eq!(refused, ["check_id", "decision_id", "reason", "tenant"]);
+}
+
+#[test]
+fn a_value_of_the_summary_cannot_be_taken_for_another_pair() {
+    let mut facts = facts();
+    facts.record.route = Some("a b=c\"\\\r\né".into());
+    facts.record.revision = Some("r".repeat(1_000).into());
+    let frame = render(&Outcome::Deny(deny(403, BodyForm::Oauth)), &facts, Envoy::default());
+    let Answer::Check(frame) = frame else { panic!("no answer") };
+    let fields = CheckResponse::decode(&frame[5..]).unwrap().dynamic_metadata.unwrap().fields;
+    let summary = text_of(&fields, "summary");
+    assert!(summary.contains(" route=a_b=c______ "), "{summary}");
+    assert!(summary.contains(&format!(" policy_revision={} ", "r".repeat(128))), "{summary}");
+}
+
+fn text_of<'a>(
+    fields: &'a HashMap<String, envoy_types::pb::google::protobuf::Value>,
+    name: &str,
+) -> &'a str {
+    match fields.get(name).and_then(|value| value.kind.as_ref()) {
+        Some(envoy_types::pb::google::protobuf::value::Kind::StringValue(text)) => text,
+        _ => "",
+    }
 }
 
 fn told(
