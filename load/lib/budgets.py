@@ -6,8 +6,9 @@ import statistics
 from .parts import ROOT
 
 
-def figure(results, spec, variant, case=None):
-    found = results[spec["scenario"]]["cases"][case or spec["case"]][variant]["figures"]
+def figure(results, spec, variant):
+    cases = results[spec["scenario"]]["cases"]
+    found = cases[[*cases][-1] if spec["case"] == "last" else spec["case"]][variant]["figures"]
     return found[spec["what"]]
 
 
@@ -26,14 +27,6 @@ def measured(results, spec):
         values = [mine / theirs for mine, theirs in pairs(results, spec)]
     elif kind == "difference":
         values = [mine - theirs for mine, theirs in pairs(results, spec)]
-    elif kind == "growth":
-        cases = results[spec["scenario"]]["cases"]
-        if "variants" in spec:
-            first, last = (figure(results, spec, variant)["median"] for variant in spec["variants"])
-        else:
-            names = list(cases)
-            first, last = (figure(results, spec, "portcullis", case)["median"] for case in (names[0], names[-1]))
-        values = [last / first]
     else:
         values = [results[spec["scenario"]]["extra"][spec["what"]]]
     return statistics.median(values), min(values), max(values)

@@ -172,6 +172,12 @@ class Play:
         rates = {case["name"]: self.calibrate(case, seconds) for case in cases if "rate_share" in case["drive"]}
         results = {case["name"]: {} for case in cases}
         for number in range(rounds):
+            if number and scenario.get("restart"):
+                # Where a process lies in memory and on the processors is luck, and worth some
+                # hundredths for as long as it runs.
+                self.stage.end()
+                self.set_up()
+                self.warm_up(cases)
             for case in cases:
                 here = [v for v in self.variants if v in case.get("variants", self.variants)
                         or self.variants[v]["spec"].get("server") == "other"]

@@ -1,4 +1,5 @@
-"""The scenario of ever more users: fills the caches, then measures known users among all."""
+"""The scenario of ever more users: fills the caches, then measures known users among all, beside a
+server that knows ten."""
 
 import time
 
@@ -33,25 +34,39 @@ def fill(playing, variant, case, have, size):
     return have
 
 
+def ten(playing, case):
+    """A server that knows ten users. The driver has as many tokens for it as for the other, so
+    that what the driver's own memory takes of the processor's caches is the same."""
+    path = playing.stage.tokens("users", {**playing.scenario["tokens"]["users"], "count": 10}, ".ten")
+    lines = path.read_text(encoding="utf-8") * (SAMPLE // 10)
+    path.write_text(lines, encoding="utf-8")
+    few = playing.variant("ten users", playing.scenario["variants"]["portcullis"], {"backend": playing.backend.port})
+    playing.tokens["users"] = path
+    if bad := playing.drive(few, {**case, "caches": []}, 0.5)["void"]:
+        raise Void("; ".join(bad))
+    return few, path
+
+
 def play(playing):
     playing.scenario["tokens"]["users"]["count"] = 1
     playing.set_up()
-    variant, case = playing.variants["portcullis"], playing.scenario["cases"][0]
+    many, case = playing.variants["portcullis"], playing.scenario["cases"][0]
+    few, few_tokens = ten(playing, case)
     most = playing.options.users
     sizes = [size for size in playing.scenario["users"] if size < most] + [most]
     rounds = min(playing.options.rounds, playing.scenario["rounds"])
     results, memory, have = {}, [], 0
     for size in sizes:
-        have = fill(playing, variant, case, have, size)
+        have = fill(playing, many, case, have, size)
         # The allocator gives back what the load freed a moment later.
         time.sleep(2)
-        resident, _ = variant["server"].memory_mib()
-        found = judge.metrics(variant["server"].admin)
+        resident, _ = many["server"].memory_mib()
+        found = judge.metrics(many["server"].admin)
         caches = {labels[0][1]: value for (name, labels), value in found.items() if name == "portcullis_cache_size_bytes"}
         entries = {labels[0][1]: value for (name, labels), value in found.items() if name == "portcullis_cache_entries"}
         memory.append({"users": size, "resident_mib": resident, "accounted_bytes": caches, "entries": entries})
-        seconds = playing.options.seconds
-        results[f"{size} users"] = {"portcullis": [playing.drive(variant, case, seconds) for _ in range(rounds)]}
+        results[f"{size} users"] = beside(playing, case, rounds, {"ten users": (few, few_tokens),
+                                                                 "portcullis": (many, playing.tokens["users"])})
     first, last = memory[0], memory[-1]
     grown = (last["resident_mib"] - first["resident_mib"]) * (1 << 20) / max(last["users"] - first["users"], 1)
     each = {name: last["accounted_bytes"][name] / entries for name, entries in last["entries"].items() if entries}
@@ -59,3 +74,17 @@ def play(playing):
                      "million_users_mib": first["resident_mib"] + grown * 1e6 / (1 << 20),
                      "users": last["users"]}
     return results
+
+
+def beside(playing, case, rounds, variants):
+    """Rounds of all, each first in its turn: minutes lie between one size and the next, in which the
+    machine may have become another."""
+    found = {name: [] for name in variants}
+    for number in range(rounds):
+        turn = number % len(variants)
+        order = [*variants.items()]
+        for name, (variant, tokens) in order[turn:] + order[:turn]:
+            playing.tokens["users"] = tokens
+            found[name].append(playing.drive(variant, case, playing.options.seconds))
+    playing.tokens["users"] = variants["portcullis"][1]
+    return found
