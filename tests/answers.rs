@@ -81,10 +81,14 @@ fn the_access_log_says_why_without_a_header() {
     assert_eq!(world.ask(Ask::get("/cwms-data/offices")).status, 200);
     assert_eq!(world.ask(Ask::get(OWN)).status, 401);
     let start = Instant::now();
-    while world.envoy.output().matches("\"reason\":").count() < 2 {
+    while world.envoy.output().matches("\"summary\":\"check_id=").count() < 2 {
         assert!(start.elapsed() < Duration::from_secs(5), "{}", world.envoy.output());
         std::thread::sleep(Duration::from_millis(20));
     }
+    let log = world.envoy.output();
+    let refused = "\"reason\":\"sign_in_required\"";
+    assert!(log.contains(" route=collection ") && log.contains(refused), "{log}");
+    assert_eq!(log.matches(" reason=").count(), 2, "{log}");
 }
 
 #[test]
