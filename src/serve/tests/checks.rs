@@ -18,7 +18,7 @@ async fn an_allow_and_its_event() {
     assert_eq!((&event["outcome"], &event["reason"]), (&"allow".into(), &"public_route".into()));
     assert_eq!((&event["path"], &event["request_id"]), (&"/a".into(), &"req-1".into()));
     let metadata = answer.dynamic_metadata.unwrap().fields;
-    let Some(kind) = &metadata["check_id"].kind else { panic!("no id") };
+    let Some(kind) = &metadata["summary"].kind else { panic!("no id") };
     assert!(format!("{kind:?}").contains(event["check_id"].as_str().unwrap()));
     assert!(server.metrics.render().unwrap().contains(
         "portcullis_checks_total{outcome=\"allow\",reason=\"public_route\",route=\"r\"} 1"
