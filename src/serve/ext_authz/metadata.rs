@@ -90,8 +90,8 @@ pub(super) fn write(
     }
 }
 
-/// `name=value` of the summary. What could be taken for another pair, or would have
-/// to be escaped in a log, becomes `_`.
+/// `name=value` of the summary. What could be taken for another pair, or would have to be escaped
+/// in a log, becomes `_`.
 fn pair(out: &mut Writer, name: &str, value: &str) {
     let plain =
         |byte: u8| if byte.is_ascii_graphic() && !b"\"\\".contains(&byte) { byte } else { b'_' };
