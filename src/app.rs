@@ -11,7 +11,9 @@ mod operate;
 mod reload;
 mod watch;
 
+use std::io;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
@@ -33,7 +35,7 @@ use crate::clock::Clock;
 use crate::config::{Config, Loaded};
 use crate::model::{Outcome, Record, Request};
 use crate::rego::{self, Bundle};
-use crate::serve::{self, BindError, Bounds, Doors, Gate, Ready, ServeError, Shutdown};
+use crate::serve::{self, BindError, Bounds, Doors, EventLoops, Gate, Ready, ServeError, Shutdown};
 use crate::telemetry::trace::{Collector, CollectorError};
 use crate::telemetry::{LogHandle, Metrics};
 
@@ -82,6 +84,9 @@ pub enum StartError {
     /// The audit sink cannot be opened.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// The threads that serve Checks cannot be started.
+    #[error("the threads that serve Checks cannot be started: {0}")]
+    Threads(io::Error),
     /// The collector's client cannot be set up.
     #[error(transparent)]
     Tracing(#[from] CollectorError),
@@ -174,6 +179,7 @@ impl Prepared {
         let (tracer, exporting) = started.unzip();
         let gate = self.gate_of(Arc::clone(&journeys), config, audit.clone());
         let gate = Arc::new(gate.traced_by(tracer));
+        let loops = EventLoops::start(threads(config), STACK, rego::has_room);
         let parts = Arc::new(Parts::new(self.told(loaded), Arc::clone(&self.metrics)));
         let certificates = bounds.certificates();
         let (reloads, asked) = mpsc::channel(1);
@@ -193,6 +199,7 @@ impl Prepared {
         };
         let doors = Doors {
             bounds,
+            loops: loops.map_err(StartError::Threads)?,
             gate,
             operate: Some(Arc::new(operator)),
             asks: config.api.is_some().then_some(journeys as Arc<dyn serve::Asks>),
@@ -263,14 +270,21 @@ impl Running {
     }
 }
 
+fn threads(config: &Config) -> usize {
+    let cores = || thread::available_parallelism().map_or(1, usize::from);
+    config.runtime.threads.map_or_else(cores, usize::from)
+}
+
 /// The asynchronous runtime, as `config` sizes it.
 ///
 /// # Errors
 /// If its threads cannot be started.
-pub fn runtime(config: &Config) -> std::io::Result<tokio::runtime::Runtime> {
+pub fn runtime(config: &Config) -> io::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    if let Some(threads) = config.runtime.threads {
-        builder.worker_threads(usize::from(threads));
-    }
-    builder.thread_stack_size(STACK).on_thread_start(rego::has_room).enable_all().build()
+    builder
+        .worker_threads(threads(config))
+        .thread_stack_size(STACK)
+        .on_thread_start(rego::has_room)
+        .enable_all()
+        .build()
 }

@@ -42,7 +42,8 @@ impl ReloadConfig {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RuntimeConfig {
-    /// Worker threads; one for each core where this is left out.
+    /// Threads that serve Checks, each the connections of its own, and as many for everything else;
+    /// one for each core where this is left out.
     pub threads: Option<u16>,
 }
 

@@ -19,9 +19,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::config::Limits;
+use super::event_loops::{EventLoops, Seat};
 use super::executor::Tracked;
 use super::gathered::{Outlet, gathered};
-use super::listener::{Bound, Stream};
+use super::listener::{Bound, Fresh, Stream};
 use super::tls::{Material, Tls};
 use super::turn::turns;
 use crate::model::BoxFuture;
@@ -60,6 +61,8 @@ pub(super) struct Door {
     /// The protocol spoken.
     pub protocol: Protocol,
     pub slots: Arc<Semaphore>,
+    /// Where its connections are served.
+    pub loops: Arc<EventLoops>,
 }
 
 /// What a door speaks.
@@ -87,9 +90,9 @@ impl Door {
             let mut failing = false;
             while let Some(accepted) = door.drain.run_until_cancelled(bound.socket.accept()).await {
                 match accepted {
-                    Ok((stream, peer)) => {
+                    Ok(fresh) => {
                         failing = false;
-                        door.open(stream, peer, bound.tls.as_ref(), service.clone());
+                        door.place(fresh, bound.tls.clone(), service.clone());
                     }
                     Err(error) => {
                         door.accept_error(&error, failing).await;
@@ -114,10 +117,33 @@ impl Door {
         sleep(BACK_OFF).await;
     }
 
+    /// Gives a connection to the event loop that has the fewest.
+    fn place<S, B>(&self, fresh: Fresh, tls: Option<Arc<Tls>>, service: S)
+    where
+        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+        S: Send + Sync + 'static,
+        S::Future: Send + 'static,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (door, (runtime, seat)) = (self.clone(), self.loops.least_taken());
+        let placed = async move {
+            match fresh.watched() {
+                Ok(accepted) => door.open(accepted, seat, tls.as_ref(), service),
+                Err(error) => {
+                    door.metrics.accept_error(door.name);
+                    tracing::warn!(door = door.name, %error, "a connection cannot be watched");
+                }
+            }
+        };
+        self.tasks.spawn_on(placed, &runtime);
+    }
+
     pub(super) fn open<S, B>(
         &self,
-        stream: Box<dyn Stream>,
-        peer: Option<Peer>,
+        (stream, peer): Accepted,
+        seat: Option<Seat>,
         tls: Option<&Arc<Tls>>,
         service: S,
     ) where
@@ -138,7 +164,8 @@ impl Door {
         let told = self.name == "control";
         let peer = peer.filter(|_| told);
         let mut service = Watched { inner: service, seen: seen.clone(), peer };
-        let open = Open { door: self.clone(), seen, _slot: slot, _count: Count::new(self) };
+        let count = Count::new(self);
+        let open = Open { door: self.clone(), seen, _slot: slot, _seat: seat, _count: count };
         let Some(tls) = tls else { return open.serve(stream, service) };
         let shaken = handshake(self.clone(), stream, tls.material());
         self.tasks.spawn(async move {
@@ -196,6 +223,7 @@ struct Open {
     door: Door,
     seen: Arc<AtomicBool>,
     _slot: OwnedSemaphorePermit,
+    _seat: Option<Seat>,
     _count: Count,
 }
 

@@ -14,6 +14,7 @@ use super::Asks;
 use super::config::{Drain, Envoy, Limits};
 use super::connection::{Door, Protocol};
 use super::control::{self, Operate};
+use super::event_loops::EventLoops;
 use super::ext_authz::{Health, Service};
 use super::gate::Gate;
 use super::http::{admin, api};
@@ -37,6 +38,8 @@ const LAST_FLUSH: Duration = Duration::from_millis(500);
 pub struct Doors {
     /// Where.
     pub bounds: Bounds,
+    /// Where the check door's connections are served.
+    pub loops: EventLoops,
     /// Who decides.
     pub gate: Arc<Gate>,
     /// What the decision API answers by; none where there is no such door.
@@ -126,6 +129,7 @@ impl Shutdown {
 /// away, Checks under way finish, and audit is flushed last.
 pub async fn run(doors: Doors, shutdown: Shutdown) -> Drained {
     let limits = Arc::new(doors.limits);
+    let (loops, here) = (Arc::new(doors.loops), Arc::new(EventLoops::none()));
     let door = |name, protocol| Door {
         name,
         protocol,
@@ -135,8 +139,9 @@ pub async fn run(doors: Doors, shutdown: Shutdown) -> Drained {
         drain: CancellationToken::new(),
         cut: CancellationToken::new(),
         slots: Arc::new(Semaphore::new(limits.max_connections as usize)),
+        loops: Arc::clone(&here),
     };
-    let check = door("check", Protocol::Http2);
+    let check = Door { loops, ..door("check", Protocol::Http2) };
     let admin = door("admin", Protocol::Http1);
     let size = limits.max_check_size.as_usize();
     let questions = door("api", Protocol::Http1);

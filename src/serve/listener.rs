@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt}
 use std::path::{Path, PathBuf};
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 
 use super::config::{Address, Endpoint, Listen};
 use super::connection::{Accepted, Peer};
@@ -213,18 +213,34 @@ impl Drop for Private {
     }
 }
 
+/// An accepted connection that no event loop watches yet.
+pub(super) enum Fresh {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
+}
+
 impl Socket {
-    pub(super) async fn accept(&self) -> io::Result<Accepted> {
+    pub(super) async fn accept(&self) -> io::Result<Fresh> {
         match self {
-            Self::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
+            Self::Tcp(listener) => Ok(Fresh::Tcp(listener.accept().await?.0.into_std()?)),
+            Self::Unix(listener, _) => Ok(Fresh::Unix(listener.accept().await?.0.into_std()?)),
+        }
+    }
+}
+
+impl Fresh {
+    /// Has the runtime of this thread watch it.
+    pub(super) fn watched(self) -> io::Result<Accepted> {
+        match self {
+            Self::Tcp(stream) => {
+                let stream = TcpStream::from_std(stream)?;
                 // Answers are small and each is waited for. A peer that is gone already is seen
-                // by its connection, and is no reason to slow down accepting.
+                // by its connection.
                 let _ = stream.set_nodelay(true);
                 Ok((Box::new(stream), None))
             }
-            Self::Unix(listener, _) => {
-                let (stream, _) = listener.accept().await?;
+            Self::Unix(stream) => {
+                let stream = UnixStream::from_std(stream)?;
                 let who = stream.peer_cred().map(|who| match who.pid() {
                     Some(pid) => format!("uid {} pid {pid}", who.uid()),
                     None => format!("uid {}", who.uid()),

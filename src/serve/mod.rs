@@ -8,6 +8,7 @@ pub mod config;
 mod connection;
 pub mod control;
 mod drain;
+mod event_loops;
 mod executor;
 mod ext_authz;
 mod gate;
@@ -21,6 +22,7 @@ mod turn;
 use std::time::Instant;
 
 pub use drain::{Doors, Drained, ServeError, Shutdown, run};
+pub use event_loops::EventLoops;
 pub use ext_authz::answer;
 pub use gate::{Facts, Gate, Retained, describe};
 pub use listener::{BindError, Bound, Bounds, bind};

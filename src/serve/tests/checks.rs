@@ -151,3 +151,23 @@ async fn p09_the_gates_own_denials_speak_grpc_to_grpc_callers() {
     let names: Vec<_> = denied.headers.iter().map(|h| h.header.clone().unwrap().key).collect();
     assert!(!names.contains(&"content-type".to_owned()));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_connection_has_its_checks_decided_on_one_thread() {
+    let server = Server::start(Setup::default());
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        clients.push(server.client().await);
+    }
+    for _ in 0..3 {
+        for client in &mut clients {
+            client.check(get("/thread")).await.unwrap();
+        }
+    }
+    let events = server.events_when(12).await;
+    let threads: Vec<_> = events.iter().map(|event| event["resource"].as_str().unwrap()).collect();
+    let (first, rest) = threads.split_at(4);
+    let count = |name: &str| first.iter().filter(|thread| **thread == name).count();
+    assert_eq!((count("checks-0"), count("checks-1")), (2, 2), "{first:?}");
+    assert_eq!(rest, [first, first].concat());
+}

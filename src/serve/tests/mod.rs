@@ -27,7 +27,8 @@ use tonic::transport::{Channel, Endpoint as Peer};
 
 use super::config::{CheckBudget, Drain, Endpoint, Envoy, Limits, Listen};
 use super::{
-    Arrival, Decide, Doors, Drained, Gate, Part, Readiness, Ready, Shutdown, Step, bind, run,
+    Arrival, Decide, Doors, Drained, EventLoops, Gate, Part, Readiness, Ready, Shutdown, Step,
+    bind, run,
 };
 use crate::audit::Audit;
 use crate::clock::Clock;
@@ -55,6 +56,11 @@ impl Decide for Fake {
             "/panic-later" => Step::Pending(Box::pin(async {
                 tokio::task::yield_now().await;
                 panic!("planted later")
+            })),
+            "/thread" => Step::Pending(Box::pin(async move {
+                tokio::task::yield_now().await;
+                record.resource = std::thread::current().name().map(Into::into);
+                allow()
             })),
             "/slow" => Step::Pending(Box::pin(async move {
                 record.resource = Some("learned".into());
@@ -102,6 +108,8 @@ struct Setup {
     drain: Drain,
     envoy: Envoy,
     sockets: Vec<String>,
+    /// Threads that serve connections; without any, the test's own does.
+    threads: usize,
 }
 
 impl Default for Setup {
@@ -112,6 +120,7 @@ impl Default for Setup {
             drain: Drain { grace: HumanDuration::millis(1500), ..Drain::default() },
             envoy: Envoy::default(),
             sockets: Vec::new(),
+            threads: 2,
         }
     }
 }
@@ -154,6 +163,7 @@ impl Server {
         ));
         let doors = Doors {
             bounds,
+            loops: EventLoops::start(setup.threads, 1 << 20, || {}).unwrap(),
             gate,
             asks: None,
             operate: None,

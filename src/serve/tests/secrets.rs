@@ -24,7 +24,7 @@ async fn a05_no_marker_in_logs_audit_metrics_or_answers() {
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
     let budget = CheckBudget { budget: HumanDuration::millis(60), ..CheckBudget::default() };
-    let server = Server::start(Setup { budget, ..Setup::default() });
+    let server = Server::start(Setup { budget, threads: 0, ..Setup::default() });
     let mut client = server.client().await;
     let mut answers = String::new();
     for path in ["/a", "/panic", "/panic-later", "/slow"] {
