@@ -130,9 +130,10 @@ class Stage:
         part.port = port
         return part
 
-    def always_allow(self):
+    def always_allow(self, like=None):
         port = self.port()
         command = [RELEASE / "examples/always_allow", "--listen", f"127.0.0.1:{port}"]
+        command += ["--like", f"127.0.0.1:{like}"] if like else []
         part = self.start("server", "always-allow", command, self.folder / "always_allow.log", listens(port))
         part.port, part.admin = port, None
         return part

@@ -1,5 +1,6 @@
 """The report: report.md, report.json and its plots."""
 
+import itertools
 import json
 
 from . import budgets, svg
@@ -7,6 +8,7 @@ from .parts import ROOT
 
 HEAD = ("variant", "rounds", "requests/s", "(lowest .. highest)", "median ms", "p95 ms", "p99 ms", "p99.9 ms",
         "CPU µs: Envoy", "server", "backend", "peak MiB")
+YARDSTICKS = ("always_allow", "same_answer")
 
 
 def table(head, rows):
@@ -43,15 +45,16 @@ def published(pointers, figures):
 
 
 def ratios(variants):
-    """Of throughput and CPU time to the always-allow server, round by round."""
-    base = variants.get("always_allow", {}).get("figures", {})
+    """Of throughput, or at a given rate of the median, to the yardsticks, round by round."""
     lines = []
-    for name, found in variants.items():
-        mine = found["figures"]
-        if name in ("alone", "always_allow") or not base or not mine or len(base["rate"]["all"]) != len(mine["rate"]["all"]):
+    for base, name in itertools.product(YARDSTICKS, variants):
+        theirs, mine = (variants.get(which, {}).get("figures") for which in (base, name))
+        if name in ("alone", *YARDSTICKS) or not theirs or not mine:
             continue
-        each = [a / b for a, b in zip(mine["rate"]["all"], base["rate"]["all"])]
-        lines.append(f"`{name}` / `always_allow`, throughput by round: " + " ".join(f"{ratio:.3f}" for ratio in each))
+        what, word = ("p50_ms", "median") if "intended" in mine else ("rate", "throughput")
+        if len(theirs[what]["all"]) == len(mine[what]["all"]):
+            each = [a / b for a, b in zip(mine[what]["all"], theirs[what]["all"])]
+            lines.append(f"`{name}` / `{base}`, {word} by round: " + " ".join(f"{ratio:.3f}" for ratio in each))
     return lines
 
 

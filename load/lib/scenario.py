@@ -64,7 +64,8 @@ class Play:
         made = {"spec": spec, "server": None, "envoy": None, "ours": kind == "portcullis"}
         server_port = None
         if kind == "always_allow":
-            made["server"] = stage.always_allow()
+            like = spec.get("like")
+            made["server"] = stage.always_allow(like and self.variants[like]["server"].port)
         elif kind == "portcullis":
             path = spec.get("config", self.scenario.get("config", "deploy/config/quickstart.yaml"))
             text = generate((ROOT / path).read_text(encoding="utf-8"), spec.get("generate"))

@@ -34,24 +34,28 @@ def fill(playing, variant, case, have, size):
     return have
 
 
-def ten(playing, case):
-    """A server that knows ten users. The driver has as many tokens for it as for the other, so
-    that what the driver's own memory takes of the processor's caches is the same."""
+def ten_users(playing):
+    """Tokens of ten users. The driver has as many for them as for all others, so that what its own
+    memory takes of the processor's caches is the same."""
     path = playing.stage.tokens("users", {**playing.scenario["tokens"]["users"], "count": 10}, ".ten")
-    lines = path.read_text(encoding="utf-8") * (SAMPLE // 10)
-    path.write_text(lines, encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8") * (SAMPLE // 10), encoding="utf-8")
+    return path
+
+
+def ten(playing, case, path):
+    """A server that knows ten users."""
     few = playing.variant("ten users", playing.scenario["variants"]["portcullis"], {"backend": playing.backend.port})
     playing.tokens["users"] = path
     if bad := playing.drive(few, {**case, "caches": []}, 0.5)["void"]:
         raise Void("; ".join(bad))
-    return few, path
+    return few
 
 
 def play(playing):
     playing.scenario["tokens"]["users"]["count"] = 1
     playing.set_up()
     many, case = playing.variants["portcullis"], playing.scenario["cases"][0]
-    few, few_tokens = ten(playing, case)
+    few_tokens = ten_users(playing)
     most = playing.options.users
     sizes = [size for size in playing.scenario["users"] if size < most] + [most]
     rounds = min(playing.options.rounds, playing.scenario["rounds"])
@@ -65,8 +69,7 @@ def play(playing):
         caches = {labels[0][1]: value for (name, labels), value in found.items() if name == "portcullis_cache_size_bytes"}
         entries = {labels[0][1]: value for (name, labels), value in found.items() if name == "portcullis_cache_entries"}
         memory.append({"users": size, "resident_mib": resident, "accounted_bytes": caches, "entries": entries})
-        results[f"{size} users"] = beside(playing, case, rounds, {"ten users": (few, few_tokens),
-                                                                 "portcullis": (many, playing.tokens["users"])})
+        results[f"{size} users"] = beside(playing, case, rounds, few_tokens, many)
     first, last = memory[0], memory[-1]
     grown = (last["resident_mib"] - first["resident_mib"]) * (1 << 20) / max(last["users"] - first["users"], 1)
     each = {name: last["accounted_bytes"][name] / entries for name, entries in last["entries"].items() if entries}
@@ -76,15 +79,17 @@ def play(playing):
     return results
 
 
-def beside(playing, case, rounds, variants):
-    """Rounds of all, each first in its turn: minutes lie between one size and the next, in which the
-    machine may have become another."""
-    found = {name: [] for name in variants}
+def beside(playing, case, rounds, few_tokens, many):
+    """Rounds of both, each first in its turn: minutes lie between one size and the next, in which the
+    machine may have become another. The server of ten users is a new one in each, as where a process
+    lies in memory is luck, and worth some hundredths for as long as it runs."""
+    many_tokens, found = playing.tokens["users"], {"ten users": [], "portcullis": []}
     for number in range(rounds):
-        turn = number % len(variants)
-        order = [*variants.items()]
-        for name, (variant, tokens) in order[turn:] + order[:turn]:
+        few = ten(playing, case, few_tokens)
+        order = [("ten users", few, few_tokens), ("portcullis", many, many_tokens)]
+        for name, variant, tokens in order[::-1] if number % 2 else order:
             playing.tokens["users"] = tokens
             found[name].append(playing.drive(variant, case, playing.options.seconds))
-    playing.tokens["users"] = variants["portcullis"][1]
+        few["server"].stop()
+    playing.tokens["users"] = many_tokens
     return found
