@@ -13,6 +13,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulConnection;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -117,6 +118,17 @@ impl Door {
         sleep(BACK_OFF).await;
     }
 
+    /// A place for a connection, and the runtime to serve it on; `None` where there are as many
+    /// connections as there may be: it is closed at once, so that the peer can try another replica.
+    pub(super) fn admit(&self) -> Option<(Handle, Admitted)> {
+        let Ok(slot) = self.slots.clone().try_acquire_owned() else {
+            self.metrics.accept_error(self.name);
+            return None;
+        };
+        let (runtime, seat) = self.loops.least_taken();
+        Some((runtime, Admitted { _seat: seat, _slot: slot, _count: Count::new(self) }))
+    }
+
     /// Gives a connection to the event loop that has the fewest.
     fn place<S, B>(&self, fresh: Fresh, tls: Option<Arc<Tls>>, service: S)
     where
@@ -127,10 +139,11 @@ impl Door {
         B::Data: Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let (door, (runtime, seat)) = (self.clone(), self.loops.least_taken());
+        let Some((runtime, admitted)) = self.admit() else { return };
+        let door = self.clone();
         let placed = async move {
             match fresh.watched() {
-                Ok(accepted) => door.open(accepted, seat, tls.as_ref(), service),
+                Ok(accepted) => door.open(accepted, admitted, tls.as_ref(), service),
                 Err(error) => {
                     door.metrics.accept_error(door.name);
                     tracing::warn!(door = door.name, %error, "a connection cannot be watched");
@@ -143,7 +156,7 @@ impl Door {
     pub(super) fn open<S, B>(
         &self,
         (stream, peer): Accepted,
-        seat: Option<Seat>,
+        admitted: Admitted,
         tls: Option<&Arc<Tls>>,
         service: S,
     ) where
@@ -154,18 +167,12 @@ impl Door {
         B::Data: Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let Ok(slot) = self.slots.clone().try_acquire_owned() else {
-            // Closed at once, so that the peer can try another replica.
-            self.metrics.accept_error(self.name);
-            return;
-        };
         let seen = Arc::new(AtomicBool::new(false));
         // The other doors do not ask, and each request of theirs would pay for it.
         let told = self.name == "control";
         let peer = peer.filter(|_| told);
         let mut service = Watched { inner: service, seen: seen.clone(), peer };
-        let count = Count::new(self);
-        let open = Open { door: self.clone(), seen, _slot: slot, _seat: seat, _count: count };
+        let open = Open { door: self.clone(), seen, _admitted: admitted };
         let Some(tls) = tls else { return open.serve(stream, service) };
         let shaken = handshake(self.clone(), stream, tls.material());
         self.tasks.spawn(async move {
@@ -222,8 +229,13 @@ impl Drop for Count {
 struct Open {
     door: Door,
     seen: Arc<AtomicBool>,
-    _slot: OwnedSemaphorePermit,
+    _admitted: Admitted,
+}
+
+/// A connection's place among those that the door may have.
+pub(super) struct Admitted {
     _seat: Option<Seat>,
+    _slot: OwnedSemaphorePermit,
     _count: Count,
 }
 

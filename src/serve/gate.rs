@@ -106,8 +106,8 @@ impl Gate {
     /// Makes one Check: receives the request, decides it, renders the answer, and tells of it.
     ///
     /// `receive` yields the request, or how it could not be read. `timeout` is what the caller
-    /// said it will wait, `metadata` what came with the call. `render` makes the door's answer; it is called again with a denial if
-    /// it panics.
+    /// said it will wait, `metadata` what came with the call. `render` makes the door's answer; it is
+    /// called again with a denial if it panics.
     pub async fn check<R>(
         &self,
         receive: impl Future<Output = Result<Request, Refusal>>,

@@ -88,7 +88,9 @@ async fn calls_that_came_together_are_answered_in_one_write() {
         let body = Full::new(Bytes::from(vec![b'x'; 1100]));
         Ok::<_, Infallible>(::http::Response::new(body))
     });
-    door().open((Box::new(Counted(near, writes.clone())), None), None, None, answer);
+    let door = door();
+    let (_, admitted) = door.admit().unwrap();
+    door.open((Box::new(Counted(near, writes.clone())), None), admitted, None, answer);
 
     let mut out = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     frame(&mut out, SETTINGS, 0, 0, &[]);
