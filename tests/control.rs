@@ -78,10 +78,12 @@ impl Replica {
         control(&format!("unix:{}", self.socket.display()), args)
     }
 
-    fn invalidates(&self, args: &[&str]) {
+    /// What the command says.
+    fn invalidates(&self, args: &[&str]) -> String {
         let args: Vec<_> = std::iter::once("invalidate").chain(args.iter().copied()).collect();
         let output = self.control(&args);
         assert!(output.status.success(), "{output:?}");
+        said(&output)
     }
 
     /// A metric without labels, or with exactly these.

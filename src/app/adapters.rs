@@ -122,6 +122,10 @@ pub(super) struct Told {
     pub(super) verifier: Arc<Verifier>,
     pub(super) policies: Option<Arc<str>>,
     pub(super) configuration: Arc<str>,
+    /// The exact `iss` of every issuer.
+    pub(super) issuers: Arc<[String]>,
+    /// The name of every route.
+    pub(super) routes: Arc<[String]>,
     pub(super) since: Now,
     /// When and why the last reload failed, if it did.
     pub(super) failed: Option<(Now, Arc<str>)>,
@@ -145,6 +149,14 @@ impl Parts {
         let told = self.told.load();
         let policies = told.policies.as_ref().map(ToString::to_string);
         (told.configuration.to_string(), policies.unwrap_or_default())
+    }
+
+    pub(super) fn has_issuer(&self, issuer: &str) -> bool {
+        self.told.load().issuers.iter().any(|known| known == issuer)
+    }
+
+    pub(super) fn has_route(&self, name: &str) -> bool {
+        self.told.load().routes.iter().any(|known| known == name)
     }
 
     /// A reload put this in force.

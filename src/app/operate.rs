@@ -42,6 +42,16 @@ impl Operate for Operator {
         })
     }
 
+    fn knows(&self, what: &Invalidation) -> bool {
+        match what {
+            Invalidation::User { issuer, .. } | Invalidation::Issuer(issuer) => {
+                self.parts.has_issuer(issuer)
+            }
+            Invalidation::Route(route) => self.parts.has_route(route),
+            Invalidation::Token(_) | Invalidation::Everything => true,
+        }
+    }
+
     fn reload(&self) -> BoxFuture<'_, ReloadResponse> {
         Box::pin(async move {
             let (tell, told) = oneshot::channel();

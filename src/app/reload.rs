@@ -303,6 +303,8 @@ impl Prepared {
             verifier: Arc::clone(&self.verifier),
             policies: self.policy_revision().cloned(),
             configuration: loaded.revision().into(),
+            issuers: loaded.config.issuers.iter().map(|known| known.issuer.clone()).collect(),
+            routes: loaded.config.routes.iter().map(|known| known.name.clone()).collect(),
             since: self.clock.now(),
             failed: None,
         }

@@ -113,7 +113,10 @@ async fn answer(
     Ok(match call {
         Call::Invalidate { .. } => {
             let done = client.invalidate(InvalidateRequest { target: wanted }).await?;
-            (format!("invalidated; generation {}", done.generation), true)
+            let unknown =
+                "\nthe configuration in force here has no such issuer or route: is it misspelt?";
+            let unknown = if done.unknown { unknown } else { "" };
+            (format!("invalidated; generation {}{unknown}", done.generation), true)
         }
         Call::Reload => {
             let done = client.reload().await?;

@@ -90,18 +90,25 @@ fn s5_8_each_kind_is_forgotten_and_nothing_else() {
     assert_eq!(warm(), [false; 3]);
     let hash = blake3::hash(token.as_bytes()).to_hex().to_string();
     let hash = ["token", "--hash", hash.as_str()];
-    let cases: [(&[&str], [bool; 3]); 7] = [
+    let cases: [(&[&str], [bool; 3]); 9] = [
         (&["user", ISSUER, "sub-dam.operator"], [true, true, true]),
         (&["user", ISSUER, "sub-somebody"], [false; 3]),
         (&hash, [true, true, true]),
         (&["issuer", ISSUER], [true, true, true]),
         (&["issuer", "https://another.test"], [false; 3]),
+        (&["user", "https://another.test", "sub-dam.operator"], [false; 3]),
         (&["route", "collection"], [false, false, true]),
+        (&["route", "nowhere"], [false; 3]),
         (&["everything"], [true, true, true]),
     ];
     for (what, missed) in cases {
         warm();
-        replica.invalidates(what);
+        let known = !what.iter().any(|name| ["https://another.test", "nowhere"].contains(name));
+        assert_eq!(
+            replica.invalidates(what).contains("no such issuer or route"),
+            !known,
+            "{what:?}"
+        );
         let before = [misses("token"), misses("context"), misses("decision")];
         assert_eq!(replica.status(&token), 200);
         let after = [misses("token"), misses("context"), misses("decision")];

@@ -48,6 +48,10 @@ pub struct InvalidateResponse {
     /// Generation of the invalidation; later ones are larger.
     #[prost(uint64, tag = "1")]
     pub generation: u64,
+    /// The configuration in force here has no such issuer or route: nothing was kept here under that
+    /// name. Replicas with another configuration were told all the same.
+    #[prost(bool, tag = "2")]
+    pub unknown: bool,
 }
 /// Nothing is to be said.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

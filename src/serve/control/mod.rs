@@ -63,6 +63,9 @@ pub trait Operate: std::fmt::Debug + Send + Sync + 'static {
     /// Why others could not be told. Then it holds here alone.
     fn invalidate(&self, what: Invalidation) -> BoxFuture<'_, Result<u64, &'static str>>;
 
+    /// Whether the configuration in force has the issuer or the route that this names.
+    fn knows(&self, what: &Invalidation) -> bool;
+
     /// Reloads, whole or not at all.
     fn reload(&self) -> BoxFuture<'_, ReloadResponse>;
 

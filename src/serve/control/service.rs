@@ -80,12 +80,12 @@ impl Inner {
             Invalidation::Route(name) => ("route", name.as_str()),
             Invalidation::Everything => ("everything", ""),
         };
-        let name = name.to_owned();
+        let (name, unknown) = (name.to_owned(), !self.operate.knows(&what));
         let done = self.operate.invalidate(what).await;
         let told = done.is_ok();
-        tracing::info!(call = "invalidate", peer, kind, ?name, told, "control");
+        tracing::info!(call = "invalidate", peer, kind, ?name, unknown, told, "control");
         match done {
-            Ok(generation) => Ok(InvalidateResponse { generation }),
+            Ok(generation) => Ok(InvalidateResponse { generation, unknown }),
             Err(why) => Err(Status::unavailable(format!(
                 "it holds for this process alone, since the others could not be told: {why}"
             ))),
