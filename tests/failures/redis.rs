@@ -96,6 +96,9 @@ impl Part for Redis {
                 self.server.say(&format!("CONFIG SET requirepass another\r\n{gone}"));
             }
             "poisoned values" => {
+                // The list was lost with the data; a replica that could not write begins it anew
+                // when it next looks.
+                self.server.until("KEYS *generations", "generations");
                 let script = "for _,k in ipairs(redis.call('KEYS','*')) do \
                               redis.call('SET',k,'poison') end";
                 self.server.say(&format!("EVAL \"{script}\" 0"));
