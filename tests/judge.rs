@@ -36,11 +36,15 @@ fn snapshot((metrics, stats): (String, String)) -> Value {
 
 /// Why a run of 1,000 requests is void in which `from` reads `to` in what is counted at its end.
 fn judge(from: &str, to: &str) -> String {
+    judge_of(&json!({ "ours": true, "spec": { "door": "envoy" } }), from, to)
+}
+
+fn judge_of(variant: &Value, from: &str, to: &str) -> String {
     let (metrics, stats) = counted(1005);
     assert!(metrics.contains(from) || stats.contains(from), "{from} is nowhere");
     let after = (metrics.replace(from, to), stats.replace(from, to));
     let run = json!({
-        "variant": { "ours": true, "spec": { "door": "envoy" } },
+        "variant": variant,
         "case": {
             "caches": ["token", "context", "decision"],
             "header": ["\"id\":\"DAM.OPERATOR\"", "\"allowed_offices\":[\"SPK\"]"],
@@ -72,6 +76,18 @@ fn s10_1_a_figure_is_void_unless_all_was_as_expected() {
         let said = judge(from, to);
         assert!(said.contains(says), "{from} to {to}: {said}");
     }
+}
+
+#[test]
+fn s10_1_who_answers_as_portcullis_did_sets_its_header_too() {
+    let yardstick = |spec: Value| json!({ "ours": false, "spec": spec });
+    let like =
+        yardstick(json!({ "door": "envoy", "server": "always_allow", "like": "portcullis" }));
+    assert_eq!(judge_of(&like, "outcome", "outcome"), "");
+    assert!(judge_of(&like, "SPK", "SWT").contains("another context"));
+    assert!(judge_of(&like, "\":1005", "\":905").contains("but 900 headers"));
+    let bare = yardstick(json!({ "door": "envoy", "server": "always_allow" }));
+    assert_eq!(judge_of(&bare, "SPK", "SWT"), "", "it has no header to set");
 }
 
 #[test]

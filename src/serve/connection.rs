@@ -47,6 +47,33 @@ pub(super) struct Peer(pub Arc<str>);
 /// A stream, and who is at its other end as far as that is known.
 pub(super) type Accepted = (Box<dyn Stream>, Option<Peer>);
 
+/// Answers the requests of connections, many at once and on any thread.
+pub(super) trait Serves:
+    Service<
+        Request<Incoming>,
+        Response = Response<<Self as Serves>::Body>,
+        Error = Infallible,
+        Future: Send + 'static,
+    > + Send
+    + Sync
+    + 'static
+{
+    /// Body of an answer.
+    type Body: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
+        + Send
+        + 'static;
+}
+
+impl<S, B> Serves for S
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+    S: Send + Sync + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+{
+    type Body = B;
+}
+
 /// What the connections of one door share.
 #[derive(Clone)]
 pub(super) struct Door {
@@ -62,6 +89,8 @@ pub(super) struct Door {
     /// The protocol spoken.
     pub protocol: Protocol,
     pub slots: Arc<Semaphore>,
+    /// Whether connections could not be accepted of late, and the log says so.
+    pub failing: Arc<AtomicBool>,
     /// Where its connections are served.
     pub loops: Arc<EventLoops>,
 }
@@ -77,27 +106,16 @@ pub(super) enum Protocol {
 
 impl Door {
     /// Serves one address until the drain.
-    pub(super) fn listen<S, B>(&self, bound: Bound, service: S)
-    where
-        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
-        S: Clone + Send + Sync + 'static,
-        S::Future: Send + 'static,
-        B: Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    pub(super) fn listen(&self, bound: Bound, service: impl Serves + Clone) {
         let door = self.clone();
         self.tasks.spawn(async move {
-            let mut failing = false;
             while let Some(accepted) = door.drain.run_until_cancelled(bound.socket.accept()).await {
                 match accepted {
-                    Ok(fresh) => {
-                        failing = false;
-                        door.place(fresh, bound.tls.clone(), service.clone());
-                    }
+                    Ok(fresh) => door.place(fresh, bound.tls.clone(), service.clone()),
                     Err(error) => {
-                        door.accept_error(&error, failing).await;
-                        failing = true;
+                        if door.accept_error(&error) {
+                            sleep(BACK_OFF).await;
+                        }
                     }
                 }
             }
@@ -105,17 +123,17 @@ impl Door {
         });
     }
 
-    /// Counts it, logs the first of a row, and waits where waiting may help.
-    async fn accept_error(&self, error: &io::Error, failing: bool) {
+    /// Counts it and logs the first of a row. Says whether waiting may help.
+    fn accept_error(&self, error: &io::Error) -> bool {
         use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
         self.metrics.accept_error(self.name);
         if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
-            return;
+            return false;
         }
-        if !failing {
+        if !self.failing.swap(true, Ordering::Relaxed) {
             tracing::warn!(door = self.name, %error, "a connection could not be accepted");
         }
-        sleep(BACK_OFF).await;
+        true
     }
 
     /// A place for a connection, and the runtime to serve it on; `None` where there are as many
@@ -130,43 +148,30 @@ impl Door {
     }
 
     /// Gives a connection to the event loop that has the fewest.
-    fn place<S, B>(&self, fresh: Fresh, tls: Option<Arc<Tls>>, service: S)
-    where
-        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
-        S: Send + Sync + 'static,
-        S::Future: Send + 'static,
-        B: Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    fn place(&self, fresh: Fresh, tls: Option<Arc<Tls>>, service: impl Serves) {
         let Some((runtime, admitted)) = self.admit() else { return };
         let door = self.clone();
         let placed = async move {
             match fresh.watched() {
-                Ok(accepted) => door.open(accepted, admitted, tls.as_ref(), service),
+                Ok(accepted) => {
+                    door.failing.store(false, Ordering::Relaxed);
+                    door.open(accepted, admitted, tls.as_ref(), service);
+                }
                 Err(error) => {
-                    door.metrics.accept_error(door.name);
-                    tracing::warn!(door = door.name, %error, "a connection cannot be watched");
+                    door.accept_error(&error);
                 }
             }
         };
         self.tasks.spawn_on(placed, &runtime);
     }
 
-    pub(super) fn open<S, B>(
+    pub(super) fn open(
         &self,
         (stream, peer): Accepted,
         admitted: Admitted,
         tls: Option<&Arc<Tls>>,
-        service: S,
-    ) where
-        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
-        S: Send + Sync + 'static,
-        S::Future: Send + 'static,
-        B: Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+        service: impl Serves,
+    ) {
         let seen = Arc::new(AtomicBool::new(false));
         // The other doors do not ask, and each request of theirs would pay for it.
         let told = self.name == "control";
@@ -241,15 +246,7 @@ pub(super) struct Admitted {
 
 impl Open {
     /// Begins to serve the connection, in a task of its own.
-    fn serve<S, B>(self, stream: Box<dyn Stream>, service: S)
-    where
-        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
-        S: Send + Sync + 'static,
-        S::Future: Send + 'static,
-        B: Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    fn serve(self, stream: Box<dyn Stream>, service: impl Serves) {
         let ((io, outlet), door) = (gathered(stream), self.door.clone());
         let io = TokioIo::new(io);
         match door.protocol {

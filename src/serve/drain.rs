@@ -139,6 +139,7 @@ pub async fn run(doors: Doors, shutdown: Shutdown) -> Drained {
         drain: CancellationToken::new(),
         cut: CancellationToken::new(),
         slots: Arc::new(Semaphore::new(limits.max_connections as usize)),
+        failing: Arc::default(),
         loops: Arc::clone(&here),
     };
     let check = Door { loops, ..door("check", Protocol::Http2) };

@@ -21,8 +21,8 @@ struct EventLoop {
     runtime: Handle,
     /// One reference, and one more for each connection.
     seats: Arc<()>,
-    /// Dropped to end it.
-    _running: oneshot::Sender<()>,
+    /// Dropped to end it; closed once its thread has ended.
+    running: oneshot::Sender<()>,
 }
 
 /// A connection's share of its event loop, for as long as it lives.
@@ -46,9 +46,11 @@ impl EventLoops {
         Self(Vec::new())
     }
 
-    /// The one with the fewest connections; where there is none, the runtime of whoever asks.
+    /// The one with the fewest connections of those that live; where there is none, the runtime of
+    /// whoever asks.
     pub(super) fn least_taken(&self) -> (Handle, Option<Seat>) {
-        match self.0.iter().min_by_key(|all| Arc::strong_count(&all.seats)) {
+        let living = self.0.iter().filter(|all| !all.running.is_closed());
+        match living.min_by_key(|all| Arc::strong_count(&all.seats)) {
             Some(chosen) => (chosen.runtime.clone(), Some(Seat(Arc::clone(&chosen.seats)))),
             None => (Handle::current(), None),
         }
@@ -66,7 +68,7 @@ impl EventLoop {
             // A look-up of a name that hangs has a thread of its own, which must not keep this one.
             runtime.shutdown_background();
         })?;
-        Ok(Self { runtime: handle, seats: Arc::default(), _running: running })
+        Ok(Self { runtime: handle, seats: Arc::default(), running })
     }
 }
 
@@ -108,6 +110,19 @@ mod tests {
     async fn without_any_a_connection_stays_where_it_was_accepted() {
         let (runtime, seat) = EventLoops::none().least_taken();
         assert_eq!((runtime.id(), seat.is_none()), (Handle::current().id(), true));
+    }
+
+    #[tokio::test]
+    async fn a_thread_that_has_died_gets_no_connection() {
+        let first_dies = || assert_ne!(thread::current().name(), Some("checks-0"), "planted");
+        let loops = EventLoops::start(2, STACK, first_dies).unwrap();
+        while !loops.0[0].running.is_closed() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let taken: Vec<_> = (0..3).map(|_| loops.least_taken()).collect();
+        for (runtime, _) in &taken {
+            assert_eq!(thread_of(runtime).await, "checks-1");
+        }
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 //! first test holds the real one to it, the others plant a fault and see it found.
 #![expect(clippy::string_slice, reason = "blanked code is ASCII; a wrong cut fails the test")]
 
+mod faults;
 mod planted;
 mod rules;
 mod source;

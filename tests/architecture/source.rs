@@ -151,7 +151,7 @@ fn spaces(text: &str) -> String {
 }
 
 /// The text with comments, strings and characters blanked; ASCII outside of them is kept.
-fn blank(text: &str) -> String {
+pub(super) fn blank(text: &str) -> String {
     let bytes: Vec<char> = text.chars().collect();
     let starts = |at: usize, what: &str| {
         what.chars().enumerate().all(|(i, c)| bytes.get(at + i) == Some(&c))

@@ -61,6 +61,7 @@ fn door() -> Door {
         cut: CancellationToken::new(),
         protocol: Protocol::Http2,
         slots: Arc::new(Semaphore::new(1)),
+        failing: Arc::default(),
         loops: Arc::new(EventLoops::none()),
     }
 }
