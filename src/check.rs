@@ -239,7 +239,7 @@ impl<'a> Journey<'a> {
     }
 
     fn verified(&mut self, (token, cache): Verified) {
-        self.record.named(&token);
+        self.record.token = Some(Arc::clone(&token));
         self.record.token_cache = cache;
         self.token = Some(token);
     }

@@ -22,17 +22,17 @@ pub(super) fn push_line(out: &mut String, event: &Event) {
     push_text(out, "check_id", &record.check_id);
     push_text(out, "door", record.door.as_str());
     push_optional(out, "request_id", record.request_id.as_deref());
-    push_optional(out, "decision_id", record.decision_id.as_deref());
+    push_optional(out, "decision_id", record.decision_id());
     push_text(out, "outcome", event.kind.as_str());
     push_text(out, "reason", event.reason.as_str());
     push_optional(out, "detail", Some(record.detail).filter(|text| !text.is_empty()));
     let _ = write!(out, ",\"status\":{}", event.status);
     push_optional(out, "route", record.route.as_deref());
-    push_optional(out, "issuer", record.issuer.as_deref());
+    push_optional(out, "issuer", record.issuer());
     if let Some(hash) = event.subject_hash {
         let _ = write!(out, ",\"subject_hash\":\"{hash}\"");
     }
-    push_optional(out, "client_id", record.client_id.as_deref());
+    push_optional(out, "client_id", record.client_id());
     push_optional(out, "caller", record.caller.as_deref());
     if let Some(hash) = event.caller_hash {
         let _ = write!(out, ",\"caller_hash\":\"{hash}\"");
@@ -51,9 +51,9 @@ pub(super) fn push_line(out: &mut String, event: &Event) {
         out.push_str(",\"altered\":true");
     }
     push_caches(out, event);
-    push_optional(out, "engine_decision_id", record.engine_decision_id.as_deref());
-    push_optional(out, "policy_revision", record.revision.as_deref());
-    push_constraints(out, record.constraints.as_deref());
+    push_optional(out, "engine_decision_id", record.engine_decision_id());
+    push_optional(out, "policy_revision", record.revision());
+    push_constraints(out, record.constraints());
     let _ = write!(out, ",\"duration_us\":{}", event.took.as_micros());
     out.push_str("}\n");
 }
@@ -134,6 +134,7 @@ fn push_char(out: &mut String, c: char) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use serde_json::{Value, json};
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
     use crate::audit::{Kind, SubjectHash};
     use crate::clock::Clock;
-    use crate::model::{Code, DecisionId, Record};
+    use crate::model::{Code, Decision, DecisionId, Evaluation, Extras, Record, VerifiedToken};
 
     fn event(record: Record) -> Event {
         Event {
@@ -155,6 +156,14 @@ mod tests {
             caller_hash: None,
             altered: false,
         }
+    }
+
+    fn decision(constraints: Option<String>) -> Arc<Decision> {
+        let (revision, decided_at) = ("r".into(), Clock::manual(0).now());
+        let evaluation = Evaluation { id: "d-1".into(), revision, decided_at, expires: None };
+        let constraints = constraints.map(Into::into);
+        let extras = Extras { constraints, ..Extras::default() }.kept();
+        Decision { extras, ..Decision::open(evaluation) }.into()
     }
 
     fn parse(event: &Event) -> Value {
@@ -179,7 +188,7 @@ mod tests {
                 path: text.into(),
                 host: text.into(),
                 method: text.into(),
-                client_id: Some(text.into()),
+                token: Some(VerifiedToken::about("u-1", Some(text), &json!({}))),
                 resource: Some(text.into()),
                 ..Record::default()
             };
@@ -195,8 +204,8 @@ mod tests {
         for fill in [509, 510, 511, 512, 100_000] {
             let text = format!("{}€", "a".repeat(fill));
             let value = parse(&event(Record {
-                client_id: Some(text.as_str().into()),
-                constraints: Some(format!("\"{}\"", "a".repeat(fill)).into()),
+                token: Some(VerifiedToken::about("u-1", Some(&text), &json!({}))),
+                decision: Some(decision(Some(format!("\"{}\"", "a".repeat(fill))))),
                 ..Record::default()
             }));
             let kept = value["client_id"].as_str().unwrap();
@@ -211,9 +220,9 @@ mod tests {
     fn the_record_has_its_members_and_what_is_absent_is_absent() {
         let record = Record {
             check_id: "c-1".into(),
-            decision_id: Some("d-1".into()),
+            decision: Some(decision(None)),
             route: Some("api".into()),
-            subject: Some("u-1".into()),
+            token: Some(VerifiedToken::about("u-1", None, &json!({}))),
             decision_cache: CacheState::Hit,
             detail: "no template matches",
             ..Record::default()
@@ -222,7 +231,8 @@ mod tests {
         let expected = json!({
             "schema": 1, "time": "2023-11-14T22:13:20.000Z", "check_id": "c-1", "door": "check",
             "decision_id": &*DecisionId::from("d-1"), "outcome": "deny", "reason": "no_route", "status": 403,
-            "detail": "no template matches", "route": "api", "caches": {"decision": "hit"},
+            "detail": "no template matches", "route": "api", "issuer": "https://idp.test",
+            "policy_revision": "r", "caches": {"decision": "hit"},
             "subject_hash": value["subject_hash"], "duration_us": 42,
         });
         assert_eq!(value, expected);

@@ -65,7 +65,7 @@ pub struct Event {
 
 /// A keyed hash of issuer and subject: equal for one person, and of no use without the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct SubjectHash([u8; 16]);
+pub struct SubjectHash(pub(super) [u8; 16]);
 
 impl SubjectHash {
     /// Hashes under `key`; the parts are length-prefixed, so none runs into the other.

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::config::AuditConfig;
 use super::{Audit, Event, Kind};
 use crate::clock::Clock;
-use crate::model::{Code, Record};
+use crate::model::{Code, Record, VerifiedToken};
 use crate::telemetry::Metrics;
 
 fn event(clock: &Clock, id: &str) -> Event {
@@ -227,4 +227,18 @@ fn a02_a_sink_that_hangs_holds_up_neither_checks_nor_the_exit() {
     assert!(metrics.audit_dropped.get() >= 100, "a full queue drops and counts");
     assert!(!audit.flush(start + Duration::from_millis(200)));
     assert!(start.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn a_person_has_one_hash_whatever_the_token_and_nobody_elses() {
+    let folder = Folder::new("hashes");
+    let audit = folder.start(&Arc::new(Metrics::new()));
+    let token =
+        |subject, client| VerifiedToken::about(subject, Some(client), &Value::Object(Map::new()));
+    let (ann, other, bob) = (token("ann", "web"), token("ann", "app"), token("bob", "web"));
+    let hash = audit.subject_hash(&ann);
+    // The first time it is made, then remembered.
+    assert_eq!(hash, audit.subject_hash(&ann));
+    assert_eq!(hash, audit.subject_hash(&other));
+    assert_ne!(hash, audit.subject_hash(&bob));
 }

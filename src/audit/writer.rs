@@ -10,6 +10,7 @@ use super::config::AuditConfig;
 use super::encode::{push_broken_line_marker, push_line};
 use super::event::{Event, SubjectHash};
 use super::file::Directory;
+use crate::model::VerifiedToken;
 use crate::telemetry::Metrics;
 
 /// After a batch the thread rests this long, so that the next batch is one write and Checks
@@ -131,10 +132,12 @@ impl Audit {
         Ok(Self(Arc::new(Shared { queue: sender, key, metrics })))
     }
 
-    /// The hash that stands for this subject in audit and metadata.
+    /// The hash that stands for whom `token` names in audit and metadata; made once for each
+    /// token, as a process has one key.
     #[must_use]
-    pub fn subject_hash(&self, issuer: &str, subject: &str) -> SubjectHash {
-        SubjectHash::new(&self.0.key, issuer, subject)
+    pub fn subject_hash(&self, token: &VerifiedToken) -> SubjectHash {
+        let hash = || SubjectHash::new(&self.0.key, &token.grant.issuer, &token.subject).0;
+        SubjectHash(token.pseudonym(hash))
     }
 
     /// Queues one event; a full queue drops and counts it.

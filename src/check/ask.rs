@@ -339,7 +339,7 @@ impl Desk {
             (None, None, Some((token, bearer))) => (Arc::clone(token), bearer.clone()),
             (None, None, None) => return Ok(About::Nobody),
         };
-        record.named(&token);
+        record.token = Some(Arc::clone(&token));
         Ok(About::Token(token, bearer))
     }
 
@@ -385,9 +385,7 @@ fn own(asks: &[Ask]) -> Result<Secret<String>, Refusal> {
 
 fn note_caller(caller: &Caller, record: &mut Record) {
     record.caller.clone_from(&caller.name);
-    let token = caller.token.as_ref().map(|(token, _)| token);
-    record.caller_identity =
-        token.map(|token| (Arc::clone(&token.grant.issuer), Arc::clone(&token.subject)));
+    record.caller_token = caller.token.as_ref().map(|(token, _)| Arc::clone(token));
 }
 
 #[cfg(test)]

@@ -50,12 +50,12 @@ pub(super) fn to_json(explained: &Explained) -> Value {
         constraints
             .map_or(Value::Null, |text| serde_json::from_str(text).unwrap_or_else(|_| json!(text))),
     );
-    put("decision_id", json!(record.decision_id.as_deref()));
-    put("policy_revision", json!(record.revision.as_deref()));
+    put("decision_id", json!(record.decision_id()));
+    put("policy_revision", json!(record.revision()));
     put("detail", if record.detail.is_empty() { Value::Null } else { json!(record.detail) });
     put("route", json!(record.route.as_deref()));
-    put("issuer", json!(record.issuer.as_deref()));
-    put("subject", json!(record.subject.as_deref()));
+    put("issuer", json!(record.issuer()));
+    put("subject", json!(record.subject()));
     put(
         "caches",
         json!({

@@ -201,8 +201,6 @@ impl Eq for Fragment {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{Clock, Expiry};
-    use crate::model::Grant;
 
     #[test]
     fn c03_parts_cannot_be_shifted_into_one_another() {
@@ -234,18 +232,8 @@ mod tests {
 
     #[test]
     fn an_identity_is_the_text_that_its_digest_is_of() {
-        let grant = Grant {
-            issuer: "https://idp.test".into(),
-            issuer_name: "main".into(),
-            client_id: Some("c".into()),
-            audiences: [].into(),
-            scopes: [].into(),
-        };
-        let end = Expiry::after(&Clock::manual(0).now(), std::time::Duration::from_secs(1));
-        let claims = Fragment::new(&serde_json::json!({}));
-        let names = (Digest::plain(b"t"), Digest::plain(b"t"));
-        let token = VerifiedToken::new(grant.into(), "u\"1".into(), claims, (end, None), names);
-        let identity = Arc::new(token).identity_fragment();
+        let token = VerifiedToken::about("u\"1", Some("c"), &serde_json::json!({}));
+        let identity = token.identity_fragment();
         let text =
             r#"{"client_id":"c","issuer":"https://idp.test","method":"jwt","subject":"u\"1"}"#;
         assert_eq!(identity.json(), text);

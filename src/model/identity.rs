@@ -1,6 +1,6 @@
 //! Who asked: the core's word on identity, and what is known of the user behind it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
@@ -102,6 +102,7 @@ pub struct VerifiedToken {
     pub hash: Digest,
     /// Which invalidations concern it.
     pub places: Places,
+    pseudonym: OnceLock<[u8; 16]>,
 }
 
 impl VerifiedToken {
@@ -118,7 +119,18 @@ impl VerifiedToken {
         let user = Digest::of_user(&grant.issuer, &subject);
         let places = Places::of_token(&id, &user, &grant.issuer);
         let identity = Fragment::digest_of(&Self::identity_of(&grant, &subject).json());
-        Self { grant, subject, identity, claims, expires, not_before_nanos, hash, places }
+        let pseudonym = OnceLock::new();
+        Self {
+            grant,
+            subject,
+            identity,
+            claims,
+            expires,
+            not_before_nanos,
+            hash,
+            places,
+            pseudonym,
+        }
     }
 
     fn identity_of<'a>(grant: &'a Grant, subject: &'a str) -> Identity<'a> {
@@ -148,10 +160,34 @@ impl VerifiedToken {
         Fragment::of_token(self, self.identity)
     }
 
+    /// What stands for its issuer and subject where they are not told in clear: what `made` makes
+    /// of them the first time. Every caller's `made` is the same.
+    #[must_use]
+    pub fn pseudonym(&self, made: impl FnOnce() -> [u8; 16]) -> [u8; 16] {
+        *self.pseudonym.get_or_init(made)
+    }
+
     /// Stands for its issuer and subject.
     #[must_use]
     pub fn user(&self) -> Digest {
         Digest::of_user(&self.grant.issuer, &self.subject)
+    }
+}
+
+#[cfg(test)]
+impl VerifiedToken {
+    /// A token of `https://idp.test` about `subject`, for tests; it ends in 1970.
+    pub(crate) fn about(subject: &str, client: Option<&str>, claims: &Value) -> Arc<Self> {
+        let grant = Grant {
+            issuer: "https://idp.test".into(),
+            issuer_name: "main".into(),
+            client_id: client.map(Into::into),
+            audiences: [].into(),
+            scopes: [].into(),
+        };
+        let end = Expiry::at_unix_secs(&crate::clock::Clock::manual(0).now(), 60);
+        let names = (Digest::of("test", subject.as_bytes()), Digest::plain(subject.as_bytes()));
+        Self::new(grant.into(), subject.into(), Fragment::new(claims), (end, None), names).into()
     }
 }
 

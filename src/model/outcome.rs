@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{DecisionId, Door, Reason, VerifiedToken};
+use super::{Decision, Door, Reason, VerifiedToken};
 
 /// How a Check ends. Doors turn it into their wire format totally; there is no fourth way.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct Allow {
     /// Why.
     pub reason: Reason,
     /// The decision, where a policy made one: its headers are set, its response headers appended.
-    pub decision: Option<Arc<super::Decision>>,
+    pub decision: Option<Arc<Decision>>,
     /// What the route strips.
     pub strip: Strip,
     /// Managed names that are not set, and spellings of managed names that this request shows.
@@ -65,7 +65,7 @@ pub struct Deny {
     /// One sentence that holds no request text.
     pub description: Box<str>,
     /// The decision, where a policy made it; its response headers are sent.
-    pub decision: Option<Arc<super::Decision>>,
+    pub decision: Option<Arc<Decision>>,
 }
 
 /// It could not be decided: 503 with `Retry-After` where Envoy can.
@@ -147,11 +147,46 @@ impl CacheState {
 }
 
 impl Record {
-    /// Notes whom a verified token names.
-    pub fn named(&mut self, token: &VerifiedToken) {
-        self.issuer = Some(Arc::clone(&token.grant.issuer));
-        self.subject = Some(Arc::clone(&token.subject));
-        self.client_id.clone_from(&token.grant.client_id);
+    /// Issuer of the verified identity.
+    #[must_use]
+    pub fn issuer(&self) -> Option<&str> {
+        self.token.as_ref().map(|token| &*token.grant.issuer)
+    }
+
+    /// Subject of the verified identity; audit hashes it.
+    #[must_use]
+    pub fn subject(&self) -> Option<&str> {
+        self.token.as_ref().map(|token| &*token.subject)
+    }
+
+    /// Client of the verified identity.
+    #[must_use]
+    pub fn client_id(&self) -> Option<&str> {
+        self.token.as_ref()?.grant.client_id.as_deref()
+    }
+
+    /// The evaluation that decided.
+    #[must_use]
+    pub fn decision_id(&self) -> Option<&str> {
+        self.decision.as_ref().map(|decision| &*decision.id)
+    }
+
+    /// The engine's own name for that evaluation (an OPA server's `decision_id`).
+    #[must_use]
+    pub fn engine_decision_id(&self) -> Option<&str> {
+        self.decision.as_ref()?.engine_decision_id().map(|id| &**id)
+    }
+
+    /// Revision of the policies.
+    #[must_use]
+    pub fn revision(&self) -> Option<&str> {
+        self.decision.as_ref().map(|decision| &*decision.revision)
+    }
+
+    /// The policy's constraints for audit, as compact JSON in printable ASCII.
+    #[must_use]
+    pub fn constraints(&self) -> Option<&str> {
+        self.decision.as_ref()?.constraints().map(|text| &**text)
     }
 
     /// A stage begins; costs a branch where the Check is not traced.
@@ -162,12 +197,9 @@ impl Record {
     }
 
     /// Notes the decision that answers.
-    pub fn decided(&mut self, decision: &super::Decision, cache: CacheState) {
+    pub fn decided(&mut self, decision: &Arc<Decision>, cache: CacheState) {
         self.decision_cache = cache;
-        self.decision_id = Some(decision.id);
-        self.engine_decision_id = decision.engine_decision_id().cloned();
-        self.revision = Some(Arc::clone(&decision.revision));
-        self.constraints = decision.constraints().cloned();
+        self.decision = Some(Arc::clone(decision));
     }
 
     /// What the answer rests on, by part.
@@ -205,25 +237,16 @@ pub struct Record {
     pub door: Door,
     /// Configured name of the decision API's caller, where it has one.
     pub caller: Option<Arc<str>>,
-    /// Issuer and subject of the decision API's caller, where it came with a token; audit hashes
-    /// them.
-    pub caller_identity: Option<(Arc<str>, Arc<str>)>,
+    /// Token of the decision API's caller, where it came with one; audit hashes whom it names.
+    pub caller_token: Option<Arc<VerifiedToken>>,
     /// Envoy's request id, if it matches `[A-Za-z0-9._-]{1,128}`.
     pub request_id: Option<Box<str>>,
     /// The route that matched.
     pub route: Option<Arc<str>>,
-    /// Issuer of the verified identity.
-    pub issuer: Option<Arc<str>>,
-    /// Subject of the verified identity; audit hashes it.
-    pub subject: Option<Arc<str>>,
-    /// Client of the verified identity.
-    pub client_id: Option<Arc<str>>,
-    /// The evaluation that decided.
-    pub decision_id: Option<DecisionId>,
-    /// The engine's own name for that evaluation (an OPA server's `decision_id`).
-    pub engine_decision_id: Option<Arc<str>>,
-    /// Revision of the policies.
-    pub revision: Option<Arc<str>>,
+    /// The verified token, whose identity is told of.
+    pub token: Option<Arc<VerifiedToken>>,
+    /// The decision that answers.
+    pub decision: Option<Arc<Decision>>,
     /// What the route says is asked for.
     pub resource: Option<Box<str>>,
     /// What the route says is to be done.
@@ -246,8 +269,6 @@ pub struct Record {
     pub decision_cache: CacheState,
     /// Time per stage, in order; the asynchronous journey only.
     pub stages: Vec<StageTime>,
-    /// The policy's constraints for audit, as compact JSON in printable ASCII.
-    pub constraints: Option<Arc<str>>,
     /// When each stage began, where the Check is traced.
     pub timeline: Option<Box<super::Timeline>>,
 }

@@ -264,9 +264,9 @@ impl Drop for Ticket<'_> {
         if let Some(traced) = self.traced.take() {
             traced.end(self, took);
         }
-        let caller = self.facts.record.caller_identity.as_ref();
+        let caller = self.facts.record.caller_token.as_deref();
         gate.audit.emit(Event {
-            caller_hash: caller.map(|(issuer, subject)| gate.audit.subject_hash(issuer, subject)),
+            caller_hash: caller.map(|token| gate.audit.subject_hash(token)),
             at: self.now,
             took,
             kind: self.kind,

@@ -30,7 +30,7 @@ fn requests() -> Vec<(&'static str, Request)> {
 /// All of the answer, with the evaluation's own name taken out.
 fn answer(ended: &Ended) -> String {
     let text = format!("{:?}", ended.outcome);
-    ended.record.decision_id.as_ref().map_or(text.clone(), |id| text.replace(&**id, "ID"))
+    ended.record.decision_id().map_or(text.clone(), |id| text.replace(id, "ID"))
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn s6_5_a_cached_answer_equals_a_fresh_one() {
         let texts = [&cold, &warm].map(|ended| format!("{:?}", ended.outcome));
         assert_eq!(texts[0], texts[1], "{what}");
         assert_eq!(cold.record.route, warm.record.route, "{what}");
-        assert_eq!(cold.record.subject, warm.record.subject, "{what}");
-        assert_eq!(cold.record.constraints, warm.record.constraints, "{what}");
+        assert_eq!(cold.record.subject(), warm.record.subject(), "{what}");
+        assert_eq!(cold.record.constraints(), warm.record.constraints(), "{what}");
         let fresh = House::quickstart().check(&request, now);
         // Both are of one moment, so that only the evaluation's name may differ.
         assert_eq!(lifeless(&answer(&fresh)), lifeless(&answer(&warm)), "{what}");

@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::caller::Rights;
 use super::*;
-use crate::clock::{Clock, Expiry};
+use crate::clock::Clock;
 use crate::context::Resolved;
-use crate::model::{Asker, BoxFuture, CacheState, Digest, Grant, Headers, Parts};
+use crate::model::{Asker, BoxFuture, CacheState, Digest, Headers, Parts};
 use crate::respond::HeadersConfig;
 
 /// Every stage at once: nothing verifies, no user is found, nothing is decided.
@@ -151,18 +151,7 @@ async fn without_the_right_the_policy_is_not_asked() {
 #[tokio::test]
 async fn the_user_of_a_batch_is_asked_for_once_also_when_that_fails() {
     let (_, fake) = desk();
-    let grant = Grant {
-        issuer: "https://idp.test".into(),
-        issuer_name: "main".into(),
-        client_id: None,
-        audiences: [].into(),
-        scopes: [].into(),
-    };
-    let (claims, end) =
-        (Fragment::new(&json!({})), Expiry::after(&when().now, Duration::from_mins(1)));
-    let names = (Digest::of("test", b"token"), Digest::plain(b"token"));
-    let token = VerifiedToken::new(grant.into(), "u".into(), claims, (end, None), names);
-    let token = Arc::new(token);
+    let token = VerifiedToken::about("u", None, &json!({}));
     let (users, bearer) = (Users::default(), Secret::new(String::new()));
     for _ in 0..3 {
         let found: Result<(Arc<UserContext>, CacheState), Refusal> =

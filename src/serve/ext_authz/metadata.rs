@@ -48,21 +48,19 @@ pub(super) fn write(
             member(out, name, |out| wire(out, value));
         }
     }
-    let decision_id = decision.map(|decision| &*decision.id).or(record.decision_id.as_deref());
-    let revision = decision.map(|decision| &*decision.revision).or(record.revision.as_deref());
-    let engine_id =
-        decision.map_or(record.engine_decision_id.as_ref(), Decision::engine_decision_id);
+    let decision = decision.or(record.decision.as_deref());
+    let engine_id = decision.and_then(Decision::engine_decision_id);
     let mut hex = [0; 32];
     let subject = facts.subject_hash.as_ref().map(|hash| hash.hex(&mut hex));
     let cache = |state: CacheState| Some(state.as_str()).filter(|_| state != CacheState::None);
     let values = [
         Some(&*record.check_id),
-        decision_id,
+        decision.map(|decision| &*decision.id),
         engine_id.map(|id| &**id),
         Some(reason.as_str()),
         record.route.as_deref(),
         subject,
-        revision,
+        decision.map(|decision| &*decision.revision),
         cache(record.token_cache),
         cache(record.context_cache),
         cache(record.decision_cache),

@@ -40,10 +40,8 @@ impl Facts {
     }
 
     pub(super) fn hash_subject(&mut self, audit: &Audit) {
-        let record = &self.record;
-        self.subject_hash = record.subject.as_deref().map(|subject| {
-            audit.subject_hash(record.issuer.as_deref().unwrap_or_default(), subject)
-        });
+        let token = self.record.token.as_deref();
+        self.subject_hash = token.map(|token| audit.subject_hash(token));
     }
 }
 

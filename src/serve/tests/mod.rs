@@ -32,7 +32,7 @@ use super::{
 };
 use crate::audit::Audit;
 use crate::clock::Clock;
-use crate::model::{Allow, Code, HumanDuration, Outcome, Record, Request, Strip};
+use crate::model::{Allow, Code, HumanDuration, Outcome, Record, Request, Strip, VerifiedToken};
 use crate::telemetry::Metrics;
 
 /// Decides by what the path says.
@@ -47,7 +47,7 @@ fn allow() -> Outcome {
 impl Decide for Fake {
     fn decide<'a>(&'a self, request: &'a Request, _: Arrival, record: &'a mut Record) -> Step<'a> {
         record.route = Some("r".into());
-        record.subject = Some("u-alice".into());
+        record.token = Some(VerifiedToken::about("u-alice", None, &serde_json::json!({})));
         let text = String::from_utf8_lossy(&request.target);
         let (path, wait) = text.split_once('?').unwrap_or((&text, "0"));
         let wait = Duration::from_millis(wait.parse().unwrap_or(0));

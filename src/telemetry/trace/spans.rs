@@ -13,7 +13,7 @@ use super::Trace;
 use super::live::{Call, Noted};
 use super::tracer::{Ended, mix};
 use crate::clock::{Now, system_time};
-use crate::model::{CacheState, DecisionId, Passed, Reason};
+use crate::model::{CacheState, Decision, Passed, Reason};
 
 /// What waits for the exporter.
 #[derive(Debug)]
@@ -38,8 +38,7 @@ pub(super) struct CheckSpans {
     check_id: Box<str>,
     request_id: Option<Box<str>>,
     route: Option<Arc<str>>,
-    decision_id: Option<DecisionId>,
-    revision: Option<Arc<str>>,
+    decision: Option<Arc<Decision>>,
     caches: [CacheState; 3],
     stages: Vec<Passed>,
     noted: Noted,
@@ -75,8 +74,7 @@ impl CheckSpans {
             check_id: record.check_id.clone(),
             request_id: record.request_id.clone(),
             route: record.route.clone(),
-            decision_id: record.decision_id,
-            revision: record.revision.clone(),
+            decision: record.decision.clone(),
             caches: [record.token_cache, record.context_cache, record.decision_cache],
             stages: stages.unwrap_or_default(),
             noted,
@@ -102,11 +100,12 @@ impl CheckSpans {
         all.push(text("portcullis.reason", self.reason.as_str()));
         all.push(KeyValue::new("portcullis.status", i64::from(self.status)));
         all.push(text("portcullis.check_id", &self.check_id));
+        let decision = self.decision.as_deref();
         for (name, value) in [
             ("portcullis.request_id", self.request_id.as_deref()),
             ("portcullis.route", self.route.as_deref()),
-            ("portcullis.decision_id", self.decision_id.as_deref()),
-            ("portcullis.policy_revision", self.revision.as_deref()),
+            ("portcullis.decision_id", decision.map(|decision| &*decision.id)),
+            ("portcullis.policy_revision", decision.map(|decision| &*decision.revision)),
             ("portcullis.detail", Some(self.detail).filter(|detail| !detail.is_empty())),
         ] {
             all.extend(value.map(|value| text(name, value)));

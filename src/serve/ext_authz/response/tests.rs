@@ -216,7 +216,9 @@ fn a_refusal_says_why_and_by_which_decision_whatever_is_left_out() {
 fn a_value_of_the_summary_cannot_be_taken_for_another_pair() {
     let mut facts = facts();
     facts.record.route = Some("a b=c\"\\\r\né".into());
-    facts.record.revision = Some("r".repeat(1_000).into());
+    let decision = Arc::into_inner(decision(&[], &[])).unwrap();
+    facts.record.decision =
+        Some(Decision { revision: "r".repeat(1_000).into(), ..decision }.into());
     let frame = render(&Outcome::Deny(deny(403, BodyForm::Oauth)), &facts, Envoy::default());
     let Answer::Check(frame) = frame else { panic!("no answer") };
     let fields = CheckResponse::decode(&frame[5..]).unwrap().dynamic_metadata.unwrap().fields;
